@@ -128,7 +128,7 @@ class JudgeVerdicts:
         return len(self.families()) >= FEWEST_FAMILIES
 
     def with_figures(self, row: BoardRow) -> BoardRow:
-        """Return the row; if only the dataset has its verdicts, add metrics computed from them.
+        """Return the row. If only the dataset has its verdicts, add metrics computed from them.
 
         The board itself scores verdicts in files. The ranks do not change, and labels without verdicts keep
         the printed metrics.

@@ -59,7 +59,7 @@ def local_address(host: str, port: int) -> str:
 
 
 def may_carry_token(space: str) -> bool:
-    """Return whether a token may be sent to this address: it uses HTTPS or stays on this machine."""
+    """Return whether a token may be sent to this address, which has to use HTTPS or stay on this machine."""
     try:
         parts = urlsplit(space)
         if parts.scheme == "https" or parts.hostname == "localhost":

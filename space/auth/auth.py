@@ -182,7 +182,7 @@ class Auth:
 
 
 def with_checked_host(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """Return an application that, outside the Hub, answers requests only under known host names.
+    """Return an application that, outside the Hub, answers only requests for known host names.
 
     The known names are those of this machine, ``settings.host`` and ARB_ALLOWED_HOSTS. Without this check, a
     page of another site could point its own host name to this machine and read the responses (DNS rebinding).

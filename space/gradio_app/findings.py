@@ -90,7 +90,7 @@ def _view(finding: Finding, texts: Mapping[int, str]) -> FindingView:
 
 
 def _texts(upload: Upload) -> Mapping[int, str]:
-    """Return the text of every row that will be shown, by row number."""
+    """Return the text of every row that will be shown, keyed by row number."""
     wanted = {number for finding in upload.check.findings for number in finding.rows[:MOST_ROWS]}
     if not wanted or not upload.content:
         return {}

@@ -118,7 +118,7 @@ def describe_status(
     """Return the status of a submission in words. If several apply, the most final one is returned.
 
     ``lasts`` says whether its record is durable, and ``is_private`` whether the suite's labels are private.
-    With private labels, a row appears only if it was made public, at ``appears_at``. ``reasons`` has the
+    With private labels, only a row that was made public appears, at ``appears_at``. ``reasons`` has the
     reason for the last action of each kind.
     """
     if status.is_withdrawn:

@@ -125,8 +125,8 @@ def noisy_intervals(
 
     Two independent errors are added in quadrature on either side: the error of the sample of tasks (the
     Wilson interval with the design effects of published rows), and the noise, whose standard deviation is
-    ``tp_sd`` true positives and ``positives_sd`` positives. TP + FP has no noise, so the noise of precision is
-    tp_sd / (TP + FP). For recall R = TP / (TP + FN) it is hypot(tp_sd, R positives_sd) / (TP + FN). For
+    ``tp_sd`` true positives and ``positives_sd`` positives. TP + FP has no noise, so the noise of precision
+    is tp_sd / (TP + FP). For recall R = TP / (TP + FN) it is hypot(tp_sd, R positives_sd) / (TP + FN). For
     F1 = 2 TP / (2 TP + FP + FN) it is hypot(2 tp_sd, F1 positives_sd) / (2 TP + FP + FN).
     """
     predicted, positives, either = tp + fp, tp + fn, tp + fp + fn

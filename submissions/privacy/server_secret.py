@@ -172,7 +172,7 @@ def estimated_bits(secret: str) -> float:
 
     This is the number of characters times log2 of the size of their alphabet. A repeated part or a sequence
     such as ``123456`` counts as one character. If few characters of the alphabet occur, only these count as
-    the alphabet. A text made of words has 12 bits per word. Random values of 32 hexadecimal digits or of 22
+    the alphabet. A secret made of words has 12 bits per word. Random values of 32 hexadecimal digits or of 22
     base64 characters reach 128 bits, but a UUID does not (122 bits).
     """
     if _UUID.fullmatch(secret):

@@ -297,7 +297,7 @@ class Event(MappedAsDataclass, Base):
 
     @property
     def reason(self) -> str:
-        """The reasons as one string without the final full stop."""
+        """The reasons for the event as one string, without the final full stop."""
         return "; ".join(reason.rstrip(".") for reason in self.reasons)
 
     def line(self) -> bytes:

@@ -83,7 +83,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
 def _label_sets(
     service: SubmissionsApp, scored: Sequence[Event], retired: set[str], problems: list[str]
 ) -> dict[str, LabelSet]:
-    """Return the test labels of all versions with scores, keyed by version; note problems for missing ones."""
+    """Return the test labels of all versions with scores, keyed by version; note a problem if missing."""
     versions = Counter(event.body["label_version"] for event in scored)
     labels, served = {}, service.labels.test
     for version, number in versions.items():

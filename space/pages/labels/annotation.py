@@ -54,7 +54,7 @@ def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
     """Return the template's values for a queue; it has no lines for a maintainer who does not annotate.
 
     A line has a task and its parsed trajectory id. ``next`` is the address of the first unfinished
-    trajectory, ``undo`` that of the trajectory saved last; both may be None.
+    trajectory, and ``undo`` is the address of the trajectory saved last. Either can be None.
     """
     tasks = own_tasks(reader)
     waiting = next_of(tasks)
