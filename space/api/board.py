@@ -29,7 +29,7 @@ from submissions.records.queries import POLICY, versions_scored
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 CACHE_BYTES: Final = 16_000_000
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""The fields of a binary target's overall cell that ``/api/judges`` returns. The board returns all fields."""
+"""The fields of a binary target's overall cell that ``/api/judges`` returns. The board returns every field."""
 
 
 def judges_response(board: Board) -> dict[str, Any]:
@@ -94,12 +94,12 @@ def _metrics(row: BoardRow | None, target: Target) -> Mapping[str, Any] | None:
 
 MOST_TOP_ROWS: Final = 100
 MOST_TOP_BYTES: Final = 9_000
-"""The largest result of `top_of_board` in bytes, as a JSON string. It keeps a response within 10 kB."""
+"""The largest result of `top_of_board` in bytes, as a JSON string. This keeps a response within 10 kB."""
 _ABOUT: Final = ("id", "judge", "account", "kind", "inputs", "model", "provenance")
 
 
 def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
-    """Return the first ``limit`` judges by a metric as JSON, or fewer if they take too many bytes.
+    """Return the best ``limit`` judges by a metric as JSON, or fewer if they would take too many bytes.
 
     The readers are language models, which pay per token, so metrics have three decimals and unknown values
     are left out. Raises ValueError if the board is not ranked by the metric.

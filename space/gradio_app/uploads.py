@@ -1,7 +1,7 @@
-"""Uploads from the page /submit and from ``gradio_client``: a route that replaces Gradio's own.
+"""Takes uploads from the page /submit and ``gradio_client``, on a route that replaces Gradio's own.
 
 The files are kept in the state folder, since Gradio's own folder is shared by all users of a machine. The
-bytes that are stored are limited, per address and in total.
+number of stored bytes is limited, per address and in total.
 """
 
 import asyncio

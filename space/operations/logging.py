@@ -49,7 +49,7 @@ def configure_logs(
 ) -> None:
     """Send all logs of this process to ``stream``, which defaults to stderr.
 
-    The default format is text on a terminal, and JSON on a Space or elsewhere.
+    By default, the format is text if the stream is a terminal and this is not a Space, and JSON otherwise.
     """
     out = stream or sys.stderr
     if log_format is None:

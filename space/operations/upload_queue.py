@@ -54,7 +54,7 @@ class QueueFull(SenderRefused):
 
 
 class UploadSlot:
-    """A request's place among the limited number that are handled at the same time.
+    """A request's place among the limited number of requests that are handled at the same time.
 
     ``is_heavy`` is true if a heavy sender's request holds it.
     """

@@ -26,7 +26,7 @@ class TableCell:
 
 
 def unit_of(figure: str) -> int:
-    """Return the factor with which pages show a metric: 100 for percent, 1 for a distance in grades."""
+    """Return the factor by which pages multiply a metric: 100 for percent, 1 for a distance in grades."""
     return 1 if figure == "mae" else 100
 
 

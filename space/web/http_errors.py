@@ -195,7 +195,7 @@ def recorded(service: SubmissionsApp, status: int = 200, **fields: Any) -> JSONR
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether an error is shown as a page: if the client accepts HTML and the path is not in ``/api``."""
+    """Return whether to show an error as a page: if the client accepts HTML, except under ``/api``."""
     return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")
 
 

@@ -40,7 +40,7 @@ class LeaderboardQuery:
     """The reader's choice on the leaderboard. An empty value means no filter."""
 
     label: str = ""
-    """The name of a target; empty means the main one."""
+    """The name of a target; empty means the main target."""
     figure: str = ""
     """The name of a metric; empty means the target's main metric."""
     search: str = ""

@@ -141,7 +141,7 @@ def _story(explorer: Explorer, query: str, blind: BlindItems) -> Fragment:
 def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
     """Return the template's values for a trajectory, for readers and for annotators.
 
-    ``api`` is the path of pictures and trees, ``named`` the URL parameter that names the trajectory. A
+    ``api`` is the path of pictures and trees, and ``named`` is the URL parameter that names the trajectory. A
     ``step`` from the URL that is not a number means the first step.
     """
 
