@@ -29,7 +29,7 @@ from submissions.records.queries import POLICY, versions_scored
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 CACHE_BYTES: Final = 16_000_000
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""The fields of a binary target's overall cell that ``/api/judges`` returns. The board returns every field."""
+"""The fields of a binary target's overall cell that ``/api/judges`` returns. The board returns all fields."""
 
 
 def judges_response(board: Board) -> dict[str, Any]:
