@@ -1,3 +1,3 @@
-"""The leaderboard's web server: pages, REST, Gradio and MCP. `submissions` has the rules of submitting."""
+"""The leaderboard's web server: pages, REST, Gradio and MCP. The rules of submitting are in `submissions`."""
 
 import arb.core  # noqa: F401 - refuses a Python that is too old, before a missing library does

@@ -118,7 +118,7 @@ def _check_sign_in(settings: "Settings") -> None:
 def _settings_of_source(
     source: Path, settings: "Settings", agent_from: list[str] | None = None
 ) -> "Settings":
-    """Convert a source, and return settings that serve its runs without labels, records or repositories."""
+    """Convert a source. Return settings that serve its runs, without labels, records and repositories."""
     built = dataset_commands.read_source(source, agent_from)
     changes = {
         "suite": str(built.suite_folder),

@@ -70,7 +70,7 @@ from submissions.served_suites import served_suites
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
-"""The limit on other requests with a body, as a multiple of the limit on files to check."""
+"""How many other requests with a body a sender may send for each file that it may have checked."""
 TIDY_EVERY_SECONDS: Final = 15.0
 GROWN_BYTES: Final = 16 << 20
 
@@ -205,7 +205,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
 
 
 class HeadLikeGet:
-    """Middleware that answers every HEAD like a GET. The server leaves out the body."""
+    """Middleware that answers a HEAD request like a GET request. The server leaves out the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -233,7 +233,7 @@ class RequestCounts:
 
     @property
     def by_path(self) -> dict[str, Callable[[Request], None]]:
-        """The functions that count a request and raise an error above the limit, keyed by path."""
+        """The functions that count a request and raise an error if it exceeds the limit, keyed by path."""
         return {
             **dict.fromkeys(FORM_ROUTES, self.files.take),
             PAGE_UPLOAD: self._count_upload,

@@ -69,7 +69,7 @@ CrashedChoice = Annotated[
     ),
 ]
 MOST_IN_PLACE: Final = 300
-"""The most runs that can be labelled on the page. A form with their answers has about 35 kB."""
+"""The maximum number of runs that can be labelled on the page. A form with their answers has about 35 kB."""
 ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
 LABELLING_LIMITS: Final[FormLimits] = {
     **FORM_LIMITS,
@@ -81,8 +81,8 @@ LABELLING_LIMITS: Final[FormLimits] = {
 class FileEstimates:
     """The service that draws runs and estimates rates from uploaded files.
 
-    A form counts as one check, since its files together may be only as large as one prediction file. The
-    files are read in the upload queue and are not stored.
+    A form counts as one check, since all its files together may be no larger than one prediction file.
+    The files are read in the upload queue and are not stored.
     """
 
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue) -> None:
@@ -124,7 +124,7 @@ class FileEstimates:
     async def draw(
         self, request: Request, verdicts: Sequence[UploadFile], n_labels: int, texts: UploadFile | None = None
     ) -> tuple[FilesDraw, Mapping[str, RunTexts]]:
-        """Return a draw of at most `MOST_IN_PLACE` runs to label, and the run texts from ``texts``.
+        """Return a draw of at most `MOST_IN_PLACE` runs to label, and the run texts in the file ``texts``.
 
         The run texts are keyed by reading key. If a file cannot be used, the draw contains the errors. Raises
         QueueFull as `make` does.

@@ -52,7 +52,7 @@ class Services:
 
     @cached_property
     def actions(self) -> ReaderActions:
-        """The service for what any account may do: dispute labels and tag errors."""
+        """The service for actions that any account may take: disputing labels and tagging errors."""
         return ReaderActions(self.submissions)
 
     @cached_property

@@ -18,7 +18,7 @@ from submissions.errors import RecordsUnavailable, TemporarilyClosed
 
 logger = logging.getLogger(__name__)
 TRY_AGAIN_SECONDS: Final = 10.0
-"""How long a suite that could not be opened is refused before it is tried again."""
+"""How long a suite that could not be opened is refused before the Space tries to open it again."""
 
 
 class SuiteClosed(TemporarilyClosed):
@@ -26,7 +26,7 @@ class SuiteClosed(TemporarilyClosed):
 
 
 class SuiteServices(Mapping[str, Services]):
-    """The services of each suite by name, opened at first use; the default suite is first. Thread-safe.
+    """The services of each suite, keyed by name, the default suite first. Opened at first use. Thread-safe.
 
     Raises KeyError for a suite that the Space does not serve, and SuiteClosed for one that cannot be opened.
     """

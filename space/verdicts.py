@@ -31,7 +31,7 @@ from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
 MOST_SPLITS, MOST_FIGURES = 4, 64
-"""The most splits whose verdicts are cached, and the most rows from papers whose metrics are cached."""
+"""The maximum number of splits whose verdicts are cached, and of paper rows whose metrics are cached."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +128,7 @@ class JudgeVerdicts:
         return len(self.families()) >= FEWEST_FAMILIES
 
     def with_figures(self, row: BoardRow) -> BoardRow:
-        """Return the row; if only the dataset has its verdicts, add metrics computed from them.
+        """Return the row. If only the dataset has its verdicts, add metrics computed from them.
 
         The board itself scores verdicts in files. The ranks do not change, and labels without verdicts keep
         the printed metrics.

@@ -226,7 +226,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
 
 
 def _of_option(field: str, message: str) -> str:
-    """Return a problem of a declaration, with the option's name in place of the field's title."""
+    """Return a problem with a declaration. The option's name replaces the field's title."""
     words = message.partition(": ")[2]
     choices = {"kind": JUDGE_KINDS, "inputs": JUDGE_INPUTS}.get(field)
     if choices and words.startswith("choose one"):
@@ -244,8 +244,8 @@ _STYLES = {"error": "bold red", "warning": "yellow"}
 def print_report(result: CheckResult, main: str, console: Console) -> None:
     """Print the findings of a check, a table by benchmark, and whether the file is acceptable.
 
-    ``main`` is the title of the main target. Texts from the file are wrapped in rich's Text, so that brackets
-    in them are not read as markup.
+    ``main`` is the title of the main target. Text from the file is wrapped in rich's Text, so that brackets
+    in it are not read as markup.
     """
     if result.findings:
         console.print(_findings_table(result.findings, is_wide=console.width >= _WIDE))
@@ -256,7 +256,7 @@ def print_report(result: CheckResult, main: str, console: Console) -> None:
 
 
 def _findings_table(findings: Sequence[Finding], is_wide: bool) -> Table:
-    """Return the findings as a table. If it is not wide, all columns but the message are joined into one."""
+    """Return the findings as a table. Unless it is wide, all columns except the message become one."""
     table = rich_table.Table(show_lines=True)
     for heading in ("level", "code", "column", "rows") if is_wide else ("finding",):
         table.add_column(heading, overflow="fold" if is_wide else "ellipsis")

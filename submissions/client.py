@@ -12,7 +12,7 @@ import httpx2
 
 TIMEOUT: Final = httpx2.Timeout(60.0, connect=10.0)
 ATTEMPTS: Final = 4
-"""Attempts per request. Sending again is safe: the same file for the same judge counts as one submission."""
+"""The number of attempts per request. Sending again is safe, since a judge's file counts only once."""
 FIRST_PAUSE_SECONDS: Final = 0.5
 """The pause after the first attempt; it doubles after each further attempt."""
 MOST_WAITED_SECONDS: Final = 900.0
@@ -36,7 +36,7 @@ class SpaceAnswer:
 
 
 class _Unreachable(Exception):
-    """Raised when an attempt failed but may succeed later, in ``retry_after`` seconds if known."""
+    """Raised when an attempt failed but a later one may succeed, after ``retry_after`` seconds if known."""
 
     def __init__(self, message: str, retry_after: float | None, advice: str = "try again later") -> None:
         self.retry_after, self.advice = retry_after, advice
@@ -44,7 +44,7 @@ class _Unreachable(Exception):
 
 
 def _retry_after(answer: httpx2.Response) -> float | None:
-    """Return the seconds of a Retry-After header, or None if it is absent or a date."""
+    """Return the number of seconds given in a Retry-After header, or None if it is absent or a date."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
@@ -59,7 +59,7 @@ def local_address(host: str, port: int) -> str:
 
 
 def may_carry_token(space: str) -> bool:
-    """Return whether a token may be sent to this address: it uses HTTPS or stays on this machine."""
+    """Return whether a token may be sent to this address, which has to use HTTPS or stay on this machine."""
     try:
         parts = urlsplit(space)
         if parts.scheme == "https" or parts.hostname == "localhost":
@@ -99,11 +99,11 @@ def send_submission(
 
 
 Pause = Callable[[str, float], object]
-"""A function that tells the user the reason for a pause, and waits for some seconds."""
+"""A function that tells the user why there is a pause, and waits for the given number of seconds."""
 
 
 def _send_until_answered(send: Callable[[], SpaceAnswer], pause: Pause) -> SpaceAnswer:
-    """Call ``send`` until it returns. After ATTEMPTS calls or MOST_WAITED_SECONDS, reraise _Unreachable."""
+    """Call ``send`` until it returns a response. Raise _Unreachable after ATTEMPTS or MOST_WAITED_SECONDS."""
     attempts, waited = 0, 0.0
     while True:
         try:

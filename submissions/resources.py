@@ -31,11 +31,11 @@ class Durability:
     """The durability of records: which of them are stored permanently. In this base class all of them are."""
 
     ended: str | None = None
-    """Why no record may be added until an operator acts, as a public message, or None."""
+    """A public message that says why no record may be added until an operator acts, or None."""
 
     @property
     def closed(self) -> str | None:
-        """Why no record may be added now, as a public message, or None if records may be added."""
+        """A public message that says why no record may be added now, or None if records may be added."""
         return None
 
     @property
@@ -92,7 +92,7 @@ class Resources:
 
     @cached_property
     def durability_problem(self) -> str | None:
-        """Why submissions are off, as a public message, if there is no permanent storage, otherwise None."""
+        """A public message that says why submissions are off without permanent storage, or None."""
         settings = self.settings
         if settings.disk_is_lasting or settings.database_url or settings.records_repo:
             return None

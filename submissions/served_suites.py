@@ -14,7 +14,7 @@ from dataset_script.sources.published import MANIFEST
 from submissions.records.database import parse_url
 
 FOLDER: Final = "suites"
-"""The folder in ARB_STATE_DIR, in ARB_DATA_DIR and on the Hub that has a folder per further suite."""
+"""The folder in ARB_STATE_DIR, in ARB_DATA_DIR and on the Hub that contains a folder per further suite."""
 _WITH_TRAJECTORIES: Final = frozenset(("trajectories", "errors", "disputes"))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _SOURCE: Final = re.compile(r"none|wheel|csv:.+|hub:[^/]+/.+|records(:.+)?")

@@ -44,7 +44,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """Return the rows in groups: one for each judge of an account, and one for each paper row."""
+    """Return the rows in groups: one group per judge of an account, and one per row from a paper."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
@@ -76,7 +76,7 @@ def _best(rows: Sequence[BoardRow], label: str) -> BoardRow | None:
 
 
 def _names(target: Target) -> tuple[str, ...]:
-    """Return the fields of a cell that responses include, which depend on the target's type."""
+    """Return the names of the fields of a cell that responses include. They depend on the target's type."""
     if target.type == "binary":
         return METRICS
     return "n", *(name for metric in target.metrics for name in (metric, f"{metric}_ci"))
@@ -94,12 +94,12 @@ def _metrics(row: BoardRow | None, target: Target) -> Mapping[str, Any] | None:
 
 MOST_TOP_ROWS: Final = 100
 MOST_TOP_BYTES: Final = 9_000
-"""The largest result of `top_of_board` in bytes, as a JSON string. It keeps a response within 10 kB."""
+"""The largest result of `top_of_board` in bytes, as a JSON string. This keeps a response within 10 kB."""
 _ABOUT: Final = ("id", "judge", "account", "kind", "inputs", "model", "provenance")
 
 
 def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
-    """Return the first ``limit`` judges by a metric as JSON, or fewer if they take too many bytes.
+    """Return the best ``limit`` judges by a metric as JSON, or fewer if they would take too many bytes.
 
     The readers are language models, which pay per token, so metrics have three decimals and unknown values
     are left out. Raises ValueError if the board is not ranked by the metric.

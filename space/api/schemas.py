@@ -66,7 +66,7 @@ def describe_responses(app: FastAPI) -> None:
 
 
 def _plain_form(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a form without ``allOf``, and with files as ``format: binary``.
+    """Return a form's schema without ``allOf`` and with files as ``format: binary``.
 
     Otherwise, client generators omit the file field of forms that also contain a declaration, and send
     files as text.

@@ -62,11 +62,11 @@ def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bo
 class Auth:
     """The authentication of one application, in one of three modes.
 
-    - ``hub``, on a Space (SPACE_ID) or if OAuth is set up. A caller has a session, made by signing in with
+    - ``hub``: on a Space (SPACE_ID), or if OAuth is set up. A caller has a session, made by signing in with
       Hugging Face, or a bearer token that the Hub confirms.
-    - ``tokens``, if a server outside the Hub can be reached from other machines. A caller has an access
+    - ``tokens``: if a server outside the Hub can be reached from other machines. A caller has an access
       token, or a session made with one. Until the first token is made, the server is read-only.
-    - ``local``, if only this machine can reach the server (`Settings.is_local`). Every name is accepted and
+    - ``local``: if only this machine can reach the server (`Settings.is_local`). Every name is accepted and
       the Hub is never asked. Callers who sign in with a name in ARB_MAINTAINERS are maintainers.
 
     Methods that take only a request can be FastAPI dependencies: ``Depends(auth.require_actor)``. They may
@@ -104,7 +104,7 @@ class Auth:
         return hosts or self.settings.allowed_host_names
 
     def actor_of(self, request: Request) -> Actor | None:
-        """Return the account that makes the request, or None if the caller is not signed in.
+        """Return the account that made the request, or None if the caller is not signed in.
 
         A session is used only for reading and for requests from our own pages. Raise InvalidToken or
         HubUnavailable if the request has a token that cannot be confirmed.
@@ -135,7 +135,7 @@ class Auth:
         self.cookie.write(response, actor, token)
 
     def sign_out(self, request: Request, response: Response) -> None:
-        """End the session of a request, so that no copy of its cookie is valid, and clear the cookie."""
+        """End the session of a request, so that no copy of its cookie stays valid, and clear the cookie."""
         if self.sessions is not None and (session := self.session_of(request)):
             self.sessions.end(session)
         self.cookie.clear(response)
@@ -146,21 +146,21 @@ class Auth:
         return signed_in[1] if signed_in is not None else None
 
     def require_actor(self, request: Request) -> Actor:
-        """Return the account that makes the request. Raises NotSignedIn, or what `actor_of` raises."""
+        """Return the account that made the request. Raises NotSignedIn, or what `actor_of` raises."""
         actor = self.actor_of(request)
         if actor is None:
             raise NotSignedIn(NOT_SIGNED_IN[self.mode])
         return actor
 
     def require_maintainer(self, request: Request) -> Actor:
-        """Return the maintainer who makes the request, or raise NotAMaintainer or NotSignedIn."""
+        """Return the maintainer who made the request, or raise NotAMaintainer or NotSignedIn."""
         actor = self.require_actor(request)
         if not actor.is_maintainer:
             raise NotAMaintainer(actor.name)
         return actor
 
     def is_maintainer(self, request: Request) -> bool:
-        """Return whether a maintainer makes the request; False if its token cannot be confirmed."""
+        """Return whether the request was made by a maintainer; False if its token cannot be confirmed."""
         try:
             actor = self.actor_of(request)
         except AccessRefused:
@@ -168,7 +168,7 @@ class Auth:
         return actor is not None and actor.is_maintainer
 
     def submitter_of(self, request: Request) -> Actor | None:
-        """Return the account that submits. It can be None in mode ``local``, which needs only a name."""
+        """Return the submitting account. It can be None in mode ``local``, where a name is enough."""
         return self.actor_of(request) if self.mode == "local" else self.require_actor(request)
 
     def is_own_page(self, request: Request) -> bool:
@@ -182,7 +182,7 @@ class Auth:
 
 
 def with_checked_host(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """Return an application that, outside the Hub, answers requests only under known host names.
+    """Return an application that, outside the Hub, answers only requests for known host names.
 
     The known names are those of this machine, ``settings.host`` and ARB_ALLOWED_HOSTS. Without this check, a
     page of another site could point its own host name to this machine and read the responses (DNS rebinding).

@@ -1,7 +1,7 @@
 """Signing in and out: ``/sign-in``, ``/sign-out``, ``/api/me``, and OpenID Connect under ``/login``.
 
-Authlib signs people in with Hugging Face. Gradio has such routes, too, but they store the account's access
-token in the session cookie. Here the token is dropped as soon as the name is known.
+Authlib handles signing in with Hugging Face. Gradio has routes for this, too, but they store the account's
+access token in the session cookie. Here the token is dropped as soon as the account's name is known.
 """
 
 import logging

@@ -24,8 +24,8 @@ from submissions.intake.accounts import Actor
 logger = logging.getLogger(__name__)
 TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
 ASKED_AT_ONCE: Final = 8
-"""The most tokens that the Hub is asked about at the same time. Further requests are refused, because each
-call to the Hub occupies a thread that could serve pages."""
+"""The maximum number of tokens that the Hub is asked about at the same time. Further requests are refused,
+because each call to the Hub occupies a thread that could serve pages."""
 REMEMBERED_SECONDS: Final = 60.0
 """How long an answer of the Hub is used. A revoked token may still work for that long."""
 MOST_REMEMBERED: Final = 5_000
@@ -126,7 +126,7 @@ class ConfirmedTokens:
         return found
 
     def _ask(self, token: str) -> Actor | str:
-        """Return the account that a token belongs to, according to the Hub, or why the token is not valid."""
+        """Ask the Hub which account a token belongs to. Return the account, or why the token is not valid."""
         if not self._room.acquire(blocking=False):
             raise HubUnavailable(TRY_LATER)
         try:

@@ -132,9 +132,9 @@ def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> di
 
 
 def checked_files(served: "Mapping[str, suites.Suite]", settings: "Settings") -> dict[str, Path]:
-    """Return the files to send, by path. Raises PublishError if a file has test labels or is not needed.
+    """Return the files to send, keyed by path. Raises PublishError if one has test labels or is not needed.
 
-    ``served`` are the suites by the name or folder from which they were loaded.
+    ``served`` has the suites, keyed by the name or folder from which each was loaded.
     """
     files = deploy_files.space_files(list(served))
     kind, _, place = settings.labels.partition(":")

@@ -62,8 +62,8 @@ class Deployment:
 
     ``suite`` is the name of the default suite, and ``labels`` is the value of ARB_LABELS. ``further`` are the
     names of other suites, and ``suite_labels`` maps these names to the sources of their labels. If ``board``
-    is None, the board is published only on the Space itself. ``sdk`` is how the Hub builds and lists the
-    Space.
+    is None, the board is published only on the Space itself. ``sdk`` determines how the Hub builds and lists
+    the Space.
     """
 
     space: str
@@ -150,12 +150,12 @@ def _yaml(value: object) -> str:
 
 
 def render_file(name: str, deployment: Deployment) -> str:
-    """Return the text of a file that is made for a deployment (`space.deploy.files.MADE`)."""
+    """Return the text of a file that is generated for a deployment (`space.deploy.files.MADE`)."""
     return render(name, title=deployment.title, gradio=GRADIO, python=PYTHON, **vars(deployment))
 
 
 def made_files(deployment: Deployment) -> dict[str, bytes]:
-    """Return the files that are made for a deployment, keyed by name."""
+    """Return the files that are generated for a deployment, keyed by name."""
     return {
         name: draw_thumbnail(deployment.title, deployment.profile.noun)
         if name.endswith(".png")

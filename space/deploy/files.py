@@ -22,7 +22,7 @@ MADE: Final[Mapping[str, tuple[str, ...]]] = {
     "gradio": ("README.md", "app.py", "thumbnail.png"),
     "docker": ("Dockerfile", "README.md", "app.py", "thumbnail.png"),
 }
-"""Files that are made for a deployment, by the SDK of the Space."""
+"""The files that are generated for a deployment, keyed by the Space's SDK."""
 SITE: Final = "site"
 """The folder of the built documentation, if any (`make docs`; a wheel may contain it)."""
 
@@ -43,10 +43,10 @@ SUITE_FILES: Final = (
 
 
 def space_files(suites: Sequence[str | Path], root: Path = ROOT) -> dict[str, Path]:
-    """Return the files to send, by their path in the Space's repository.
+    """Return the files to send, keyed by their path in the Space's repository.
 
-    These are code, data, the files of each suite that is a folder and, if the official suite comes first,
-    the built documentation. Raises PublishError with the names of files that are missing or not needed.
+    These are the code, the data, the files of each suite that is in a folder and, if the official suite comes
+    first, the built documentation. Raises PublishError, which names the files that are missing or not needed.
     """
     found: dict[str, Path] = {}
     beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}
@@ -77,7 +77,7 @@ def space_files(suites: Sequence[str | Path], root: Path = ROOT) -> dict[str, Pa
 def is_ours(path: str) -> bool:
     """Return whether deployments manage a path in the Space's repository; other files stay as they are.
 
-    A Dockerfile left by an earlier deployment is ours too, so a Gradio Space loses it.
+    A Dockerfile left by an earlier deployment is ours too, so it is deleted from a Gradio Space.
     """
     return path in (*BESIDE, *MADE["docker"]) or path.split("/")[0] in (*PACKAGES, SITE)
 
@@ -87,7 +87,7 @@ def total_bytes(files: Mapping[str, Path]) -> int:
 
 
 def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
-    """Return (number of files, bytes) for each package, and for a suite that is not shipped."""
+    """Return (number of files, bytes) of each package and of a suite that is not shipped, keyed by folder."""
     found: dict[str, tuple[int, int]] = {}
     for name, path in sorted(files.items()):
         is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
@@ -107,8 +107,8 @@ def _is_ignored(path: Path) -> bool:
 def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
     """Return the files of a suite in a folder, keyed by path, and why they cannot be sent (or None).
 
-    The paths are those of a shipped suite, so that the Space finds the suite by its name. The result is empty
-    for a shipped suite.
+    The paths are like those of a shipped suite, so that the Space finds the suite by its name. If the suite
+    is a shipped one, there are no files to add.
     """
     folder = Path(suite)
     if str(suite) in shipped_suites() or not (folder / "trajectories.csv").is_file():

@@ -12,9 +12,9 @@ LINE_LETTERS: Final = 22
 
 
 def draw_thumbnail(title: str, noun: str) -> bytes:
-    """Return a PNG with the title of a board, which ranks judges of ``noun``.
+    """Return a PNG with the title of a board that ranks judges of ``noun``.
 
-    With the same version of Pillow, the same words give the same bytes.
+    With one version of Pillow, the same title and noun always give the same bytes.
     """
     image = Image.new("P", SIZE, GROUND)
     draw = ImageDraw.Draw(image)

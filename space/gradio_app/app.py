@@ -24,7 +24,8 @@ from space.services import Services
 from space.web.frame import PageFrame
 
 MOST_SESSIONS: Final = 32
-"""The most sessions for which Gradio keeps the state of the form (0.2 MB each). No response depends on it."""
+"""The maximum number of sessions for which Gradio keeps the form's state (0.2 MB each). No response depends
+on this state."""
 THEME: Final = Path(__file__).with_name("theme.json")
 """The values of Gradio's theme variables; most of them refer to variables of ``static/tokens.css``."""
 

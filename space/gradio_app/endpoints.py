@@ -96,10 +96,10 @@ class Endpoints:
         return root_of(name) if name in list(self._suites)[1:] else ""
 
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
-        """Count one check for the account, or for the address if there is none.
+        """Count one check for the account, or for the address if there is no account.
 
-        An address is not counted again if it was counted before the body was read. Raise TooManyChecks above
-        the limit.
+        If the request was counted for its address before its body was read, it is not counted for the address
+        again. Raise TooManyChecks above the limit.
         """
         plain = _plain(request)
         if self._checks is None or (actor is None and is_counted(plain)):
@@ -109,7 +109,7 @@ class Endpoints:
     async def run(
         self, request: AnyRequest, function: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Call a function in a thread once the sender has a slot; return its result, or raise QueueFull."""
+        """Call a function in a thread once the sender gets a slot. Return its result, or raise QueueFull."""
         return await self._uploads.run(self._sender(request), function, *args, **options)
 
     def slot(self, request: AnyRequest) -> AbstractAsyncContextManager[UploadSlot]:
@@ -137,7 +137,7 @@ class Endpoints:
         return self.check(content, name, split, suite)
 
     def submitter(self, request: AnyRequest) -> Actor | None:
-        """Return the account that submits, or None if the name in the declaration is enough.
+        """Return the submitting account, or None if the name in the declaration is enough.
 
         Raise one of `CALL_ERRORS` if the sender is unknown, over the limit, or a page of another site.
         """

@@ -23,7 +23,7 @@ from space.pages.rows import MISSING
 from submissions.intake.upload import Upload
 
 MOST_ROWS: Final = 6
-"""The most rows that are shown for a finding. Its message counts all rows."""
+"""The maximum number of rows that are shown for a finding. Its message says how many rows there are."""
 
 _KINDS: Final = tomllib.loads(Path(__file__).with_name("findings.toml").read_text(encoding="utf-8"))
 KINDS: Final[Mapping[str, str]] = {name: kind["title"] for name, kind in _KINDS.items()}
@@ -35,7 +35,7 @@ _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 class FindingView:
     """A finding with its first rows and the number of rows left out.
 
-    Each row has its number, its text in the file, and what is probably meant ("" if that is not known).
+    ``rows`` has the number of each row, its text in the file, and what is probably meant ("" if unknown).
     """
 
     finding: Finding
@@ -90,7 +90,7 @@ def _view(finding: Finding, texts: Mapping[int, str]) -> FindingView:
 
 
 def _texts(upload: Upload) -> Mapping[int, str]:
-    """Return the text of every row that will be shown, by row number."""
+    """Return the text of every row that will be shown, keyed by row number."""
     wanted = {number for finding in upload.check.findings for number in finding.rows[:MOST_ROWS]}
     if not wanted or not upload.content:
         return {}

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 K = TypeVar("K", bound=Hashable)
 Sender = Callable[[HTTPConnection], str]
-"""A function that returns the address whose limits a request counts towards."""
+"""A function that returns the address whose limits apply to a request."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Holdings(Generic[K]):
 EVENT_STREAM: Final = "/gradio_api/queue/data"
 MOST_STREAMS: Final = 512
 MOST_STREAMS_EACH: Final = 32
-"""The most open event streams, in total and per address. A waiting client of Gradio needs one."""
+"""The maximum number of open event streams, in total and per address. A waiting Gradio client needs one."""
 TOO_MANY_STREAMS: Final = "too many responses are open at the same time; try again in a few seconds"
 STREAM_RETRY_SECONDS: Final = 10
 
@@ -151,7 +151,8 @@ class StreamLimits:
 UNREAD_SECONDS: Final = 60
 UNREAD_BYTES: Final = 4_000_000
 UNREAD_BYTES_EACH: Final = 1_000_000
-"""The most bytes of unread results as JSON, in total and per address. In memory they are 10 times larger."""
+"""The maximum size of unread results as JSON in bytes, in total and per address. In memory they take 10 times
+as much."""
 SMALLEST_RESULT: Final = 16_000
 """Each result counts as at least this many bytes, so there are at most 250 results, and 62 per address."""
 
@@ -165,7 +166,7 @@ class UnreadResults:
     """
 
     def __init__(self, queue: Queue, sender: Sender, clock: Callable[[], float] = time.monotonic) -> None:
-        """Wrap the queue's ``send_message``, which passes messages to sessions, to count results."""
+        """Wrap the queue's ``send_message``, which passes messages to sessions, in order to count results."""
         self._queue, self._sender = queue, sender
         self._holdings: Holdings[tuple[str, str]] = Holdings(clock)
         self._pass_on = queue.send_message

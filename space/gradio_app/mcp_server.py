@@ -41,7 +41,7 @@ else:  # the same classes elsewhere
 
 MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
-"""The most bytes of a call. Larger files have to be sent to the REST API."""
+"""The maximum size of a call in bytes. Larger files have to be sent to the REST API."""
 INSTRUCTIONS: Final = (
     "{title} ranks automatic judges of {noun} against expert labels. Check a prediction file, "
     "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."

@@ -44,7 +44,7 @@ SHOW_FORM: Final = "() => document.dispatchEvent(new Event('submit-form-ready'))
 WITH_SUITE: Final = "(...inputs) => [...inputs.slice(0, -1), arbPath('').split('/')[2] ?? '']"
 """JavaScript that puts the page's suite into the last input of a call; "" is the default suite."""
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
-"""Gradio's script for pages that embed an app. It imports Gradio's build under its hashed file name."""
+"""Gradio's script for pages that embed an app. It only imports the main script, whose name has a hash."""
 
 
 def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -101,7 +101,7 @@ def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
 
 
 def _inputs_of(suite: Suite) -> list[str]:
-    """Return the choices for a judge's inputs, leaving out those that need a modality the runs lack."""
+    """Return the choices for a judge's inputs, except those that need a modality that the runs lack."""
     absent = [each for each in MODALITIES if each not in suite.profile.modalities]
     return [name for name in JUDGE_INPUTS if not any(each in name for each in absent)]
 
@@ -211,7 +211,7 @@ def _choice_field(name: str, choices: Sequence[str] = ()) -> gr.Dropdown:
 
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
-    """Return a Gradio update that shows a field's problem, without the field's name, or that removes it.
+    """Return a Gradio update that shows a field's problem (without the field's name) or removes it.
 
     Gradio leaves an ``info`` of None as it is, so "" removes the text of an earlier problem.
     """

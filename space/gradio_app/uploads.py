@@ -1,7 +1,7 @@
-"""Uploads from the page /submit and from ``gradio_client``: a route that replaces Gradio's own.
+"""Takes uploads from the page /submit and ``gradio_client``, on a route that replaces Gradio's own.
 
 The files are kept in the state folder, since Gradio's own folder is shared by all users of a machine. The
-bytes that are stored are limited, per address and in total.
+number of stored bytes is limited, per address and in total.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ KEPT_SECONDS: Final = 3600
 """How long an upload is kept."""
 MOST_FILES: Final = 200
 MOST_FILES_EACH: Final = 20
-"""The most files of the largest size that are kept, in total and per address."""
+"""The space for uploads, in total and per address, as a number of files of the largest size."""
 SMALLEST: Final = 4_096
 """The space that even the smallest file takes on disk, in bytes."""
 LEFT_OVER: Final = ""

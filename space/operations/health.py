@@ -40,7 +40,7 @@ def readiness(service: SubmissionsApp) -> dict[str, Any]:
 
 
 def build_health_router(service: SubmissionsApp) -> APIRouter:
-    """Return the two routes."""
+    """Return the routes ``/healthz`` and ``/readyz``."""
     router = APIRouter()
     # With its own thread, `ready` does not wait for uploads, pages or a board that is being computed.
     thread = CapacityLimiter(1)
@@ -55,7 +55,7 @@ def build_health_router(service: SubmissionsApp) -> APIRouter:
         summary="Readiness: whether the database answers, and whether submissions are open",
     )
     async def ready() -> JSONResponse:
-        """``board_digest`` is the digest of the last board that was built; a newer one may be in progress."""
+        """``board_digest`` is the digest of the last finished board. A newer board may still be under way."""
         found: dict[str, Any] = {"status": "unavailable", "reason": NOT_IN_TIME}
         with move_on_after(READY_SECONDS):
             found = await to_thread.run_sync(readiness, service, limiter=thread, abandon_on_cancel=True)

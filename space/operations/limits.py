@@ -28,7 +28,7 @@ TIMES_A_SITE: Final = 4
 
 
 def client_address(request: HTTPConnection, on_space: bool) -> str:
-    """Return the address whose limits a request counts towards.
+    """Return the address whose limits apply to a request.
 
     On a Space, this is the last hop in X-Forwarded-For, which the Hub's proxy adds. Clients can forge earlier
     hops and, outside a Space, the whole header.
@@ -54,7 +54,7 @@ def counted_as(address: str) -> str:
 
 
 def sender_of(request: HTTPConnection, on_space: bool, actor: Actor | None = None) -> str:
-    """Return the sender whose limits a request counts towards: the account, or the address if it is None."""
+    """Return the sender whose limits apply to a request: the account or, if there is none, the address."""
     if actor is None:
         return client_address(request, on_space)
     return f"account {actor.subject or actor.name.casefold()}"
@@ -73,7 +73,7 @@ OTHERS: Final = "others"
 _COUNTERS: Final = 2
 """The number of counters that a sliding window keeps per address."""
 REFUSAL_DELAY_SECONDS: Final = 1.0
-"""The delay of each further refusal, once a sender was refused as often in a minute as it may send files.
+"""The delay of further refusals, once a sender has been refused as often in a minute as it may send files.
 Without the delay, a client that never waits would get hundreds of responses per second."""
 
 
@@ -118,7 +118,7 @@ class CounterStorage(MemoryStorage):
 
 
 class CheckLimit:
-    """The limit of checks per address and per account, with a sliding window in memory.
+    """The limit on checks per address and per account, with a sliding window in memory.
 
     At most ``most_addresses`` senders are counted separately. While all of these are active, new senders
     share one count.
@@ -127,7 +127,7 @@ class CheckLimit:
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Limit files per minute. If ``times`` is above 1, limit other requests, to ``times`` as many."""
+        """Limit files per minute. If ``times`` is above 1, allow ``times`` as many other requests instead."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)

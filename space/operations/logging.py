@@ -49,7 +49,7 @@ def configure_logs(
 ) -> None:
     """Send all logs of this process to ``stream``, which defaults to stderr.
 
-    The default format is text on a terminal, and JSON on a Space or elsewhere.
+    By default, the format is text if the stream is a terminal and this is not a Space, and JSON otherwise.
     """
     out = stream or sys.stderr
     if log_format is None:
@@ -143,7 +143,7 @@ def _places(raised_through: TracebackType | None) -> list[str]:
 
 
 def _as_text(logger: Any, method: str, event: Event) -> str:
-    """Return a line for a terminal with time, message and fields, and the frames of an exception below."""
+    """Return an event as text for a terminal: time, message and fields, then the frames of an exception."""
     level, name, message, at = (str(event.pop(key, "")) for key in ("level", "logger", "event", "at"))
     places = event.pop("exception", [])
     if level == "info":
@@ -167,7 +167,7 @@ _LONGEST_PATH: Final = 200
 
 
 class RequestLog:
-    """Middleware that gives every request an id, a log line and a count in the metrics. It is the outermost.
+    """The outermost middleware, which gives every request an id, a log line and a count in the metrics.
 
     An uncaught exception becomes a response with the status 500.
     """

@@ -22,8 +22,8 @@ from submissions.intake.upload import Upload
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 """The upper bounds of the histogram's buckets."""
 MOST_ROUTES: Final = 200
-"""The most routes that are counted separately. The application has fewer, but a bug might turn every
-path into a route and fill the memory."""
+"""The maximum number of routes that are counted separately. The application has fewer, but a bug might turn
+every path into a route and fill the memory."""
 
 
 class Metrics:
@@ -109,7 +109,7 @@ def build_metrics_router(
 
 
 def holds_token(request: Request, token: SecretStr | None) -> bool:
-    """Return whether the request has the token, compared in constant time."""
+    """Return whether the request contains the token. The comparison takes constant time."""
     scheme, _, sent = request.headers.get("authorization", "").partition(" ")
     if token is None or not token.get_secret_value() or scheme.lower() != "bearer":
         return False

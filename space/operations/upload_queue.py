@@ -22,24 +22,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from space.operations.limits import SenderRefused
 
 AT_ONCE: Final = 4
-"""The number of slots: the most requests handled at the same time. Each can take 120 MB and a process."""
+"""The number of slots, that is, of requests handled at the same time. Each can take 120 MB and a process."""
 AT_ONCE_SMALL: Final = 2
 """The number of slots on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
-"""The most slots that one account or address may hold."""
+"""The maximum number of slots that one account or address may hold."""
 AT_ONCE_HEAVY: Final = 1
-"""The most slots that all heavy senders together may hold; see `HEAVY_SECONDS`."""
+"""The maximum number of slots that all heavy senders together may hold; see `HEAVY_SECONDS`."""
 PAUSE_TIMES: Final = 2.0
 """The pause after a heavy sender's request, as a multiple of the time that it took."""
 MOST_PAUSE_SECONDS: Final = 1.0
 """The longest pause after a heavy sender's request."""
 HEAVY_SECONDS: Final = 0.1
-"""A sender is heavy if its recent files took longer than this to read. Ten valid files take about as long."""
+"""A sender is heavy if reading its recent files took longer than this: about the time for ten valid files."""
 MOST_WAITING: Final = 64
 MOST_WAITING_EACH: Final = 8
 RETRY_AFTER_SECONDS: Final = 5
 REMEMBERED_SECONDS: Final = 60.0
-"""How long, after a sender's last file, the time taken by its files still counts."""
+"""After a sender's last file, the time that reading its files took still counts for this long."""
 _MOST_REMEMBERED: Final = 10_000
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ class QueueFull(SenderRefused):
 
 
 class UploadSlot:
-    """A request's place among the limited number that are handled at the same time.
+    """A request's place among the limited number of requests that are handled at the same time.
 
     ``is_heavy`` is true if a heavy sender's request holds it.
     """
@@ -70,7 +70,7 @@ class UploadSlot:
 
 
 _SLOT: ContextVar[UploadSlot | None] = ContextVar("_SLOT", default=None)
-"""The slot of the current request, which its threads and tasks see, too."""
+"""The slot of the current request. The threads and tasks of the request see it, too."""
 
 
 def held_slot() -> UploadSlot | None:
@@ -80,7 +80,7 @@ def held_slot() -> UploadSlot | None:
 
 
 def reads_apart() -> bool:
-    """Return whether to read even small files of the current request in another process."""
+    """Return whether even the small files of the current request have to be read in another process."""
     slot = held_slot()
     return slot is not None and slot.is_heavy
 

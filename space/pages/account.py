@@ -154,8 +154,9 @@ def own_submission(
 ) -> dict[str, Any]:
     """Return what an actor may see of a submission, with metrics by benchmark if ``is_whole``.
 
-    ``corrections`` are the label versions that changed its metrics, newest first. If the labels are private
-    they are left out, since exact changes would reveal labels; ``is_older`` then says that there are some.
+    ``corrections`` are the label versions that changed its metrics, newest first. With private labels there
+    are none, since exact changes would reveal labels. ``is_older`` says whether its metrics were
+    computed with labels older than the current ones.
     Raise KeyError for an unknown submission, and PermissionDenied for another account's submission.
     """
     found = service.records.submission(submission_id, actor)

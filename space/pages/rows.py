@@ -44,7 +44,7 @@ MISSING: Final[Mapping[str, str]] = {
 
 
 def meaning_of(target: Target) -> str:
-    """Return the meaning of a target's main metric, in words or as a formula, or "" if only About has it."""
+    """Return the meaning of a target's main metric, in words or as a formula, or "" if only /about has it."""
     metric = target.main_metric
     return MEANINGS.get(metric) or ("" if target.is_ranked_by_counts else metrics_of(target)[metric].formula)
 
@@ -55,7 +55,7 @@ def rated_target(suite: Suite) -> Target:
 
 
 def subset_titles(suite: Suite) -> dict[str, str]:
-    """Return the titles of the suite's subsets, by their names in addresses such as ``difficulty=hard``."""
+    """Return the titles of the suite's subsets, keyed by their names in URLs, such as ``difficulty=hard``."""
     names = sorted({name for run in suite.trajectories for name in run.subsets})
     return {name: name.replace("=", ": ") for name in names}
 
@@ -89,6 +89,6 @@ def ranked_rows(board: Board, label: str, figure: str | None = None) -> list[tup
 
 
 def in_order(names: Collection[str], titles: Iterable[str]) -> list[str]:
-    """Return the names in the order of ``titles``, followed by the names that are not in it, sorted."""
+    """Return the names in the order of ``titles``, and then those not in ``titles`` in alphabetical order."""
     known = [name for name in titles if name in names]
     return [*known, *sorted(set(names) - set(known))]

@@ -21,11 +21,12 @@ from space.web.http_errors import RenderError, error_response
 from submissions.errors import TemporarilyClosed
 
 FORM_BYTES: Final = 64_000
-"""The most bytes of a form without its file, and of a single field."""
+"""The maximum size in bytes of a form without its file, and of a single field."""
 JSON_BYTES: Final = 8_000
-"""The most bytes of a JSON body, except on the paths in ``larger``."""
+"""The maximum size of a JSON body in bytes, except on the paths in ``larger``."""
 GRADIO_JSON_BYTES: Final = 64_000
-"""The most bytes of a JSON body for Gradio. Parsing 1 MB of ``{},`` would block the event loop for 0.1 s."""
+"""The size limit of a JSON body for Gradio, in bytes. Parsing 1 MB of ``{},`` would block the event loop
+for 0.1 s."""
 
 
 class FormLimits(TypedDict, total=False):
@@ -53,10 +54,10 @@ Gate = Callable[[Request], object]
 ALL_OTHERS: Final = ""
 """The key, in place of a path, of the function that counts requests to all other paths."""
 GATES_AT_ONCE: Final = 8
-"""The most threads that wait for the Hub to confirm a token. Pages use other threads."""
+"""The maximum number of threads that wait for the Hub to confirm a token. Pages use other threads."""
 MOST_OPEN: Final = 256
 MOST_OPEN_EACH: Final = 8
-"""The most bodies received at the same time: in total, and per sender."""
+"""The maximum number of bodies received at the same time, in total and per sender."""
 GRACE_SECONDS: Final = 20.0
 SLOWEST_BYTES_A_SECOND: Final = 10_000
 """After `GRACE_SECONDS`, a body that arrives more slowly than this is cut off. 5 MB may take 520 s."""
@@ -65,7 +66,7 @@ TOO_LARGE: Final = "the upload has more than {:,} bytes; send a smaller file (fo
 TOO_MANY_OPEN: Final = "too many files are arriving at the same time; try again in a few seconds"
 RETRY_AFTER_SECONDS: Final = "5"
 MOST_DELAYED: Final = 500
-"""The most refusals delayed at the same time; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
+"""The limit on refusals delayed at the same time; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
 
 _CHARSETS: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
 _LONGEST_NUMBER: Final = 15
@@ -80,12 +81,12 @@ class BodyLimits:
 
     Args:
         app: The inner application.
-        upload_bytes: The most bytes of a file.
+        upload_bytes: The maximum size of a file in bytes.
         gates: Functions, keyed by path, that may refuse a request before its body is read, in a thread.
         larger: JSON limits in bytes, keyed by path.
         counts: Functions, keyed by path, that count a request; called before the gates, on the event loop.
-        sender: A function that returns the address whose limits a body counts towards.
-        render_error: A function that returns the page of an error for a browser.
+        sender: A function that returns the address whose limits apply to a body.
+        render_error: A function that returns an error page for a browser.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class BodyLimits:
                 self._delayed -= 1
 
     async def _checked(self, scope: Scope) -> tuple[Scope, float, str]:
-        """Return the scope for the application, the most bytes of its body, and the message for a larger one.
+        """Return the scope for the application, its body's size limit in bytes, and the message if exceeded.
 
         Raise HTTPException if the headers are enough to refuse the request.
         """

@@ -26,7 +26,7 @@ class TableCell:
 
 
 def unit_of(figure: str) -> int:
-    """Return the factor with which pages show a metric: 100 for percent, 1 for a distance in grades."""
+    """Return the factor by which pages multiply a metric: 100 for percent, 1 for a distance in grades."""
     return 1 if figure == "mae" else 100
 
 
@@ -124,7 +124,7 @@ ORIGINS: Final[Mapping[str, str]] = {
 
 
 def short_name(row: BoardRow) -> str:
-    """Return the name of a row's judge on every page."""
+    """Return the name by which every page shows a row's judge."""
     return judge_name(row.judge, row.inputs)
 
 
@@ -195,13 +195,13 @@ def describe_noise(found: Score | None) -> str:
 
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
-    """Return `describe_noise` of the first row that has noise, or an empty string."""
+    """Return the result of `describe_noise` for the first row that has noise, or an empty string."""
     return next(filter(None, (describe_noise(row.labels.get(label)) for row in rows)), "")
 
 
 STEP = 0.1
 MOST_TICKS = 3
-"""The most steps between the first and the last tick; more numbers would overlap in a table."""
+"""The maximum number of steps between the first and the last tick. More would overlap in a table."""
 
 _LAST_DIGIT = 1e-9
 """A value this far off the axis still counts as on it, because sums of fractions are not exact."""
@@ -233,7 +233,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Iterable[float | None], include: Sequence[float] = ()) -> "Axis":
-        """Return an axis in whole tenths that fits all values, or from 0 to 1 if there are none."""
+        """Return an axis that fits all values and ends at whole tenths, or one from 0 to 1 without values."""
         known = [value for value in (*values, *include) if value is not None]
         if not known:
             return cls.over(0, 10)

@@ -61,7 +61,7 @@ def _environment() -> Environment:
 
 
 def _outcome(answer: str | None, target: Target) -> str:
-    """Return the style of an answer to a binary target: yes, no or unsure; empty for other targets."""
+    """Return the style of an answer: unsure or, for a binary target, yes or no; empty for all others."""
     if answer in (None, UNSURE):
         return "unsure"
     return "" if target.type != "binary" else "yes" if answer in target.positive else "no"
@@ -134,7 +134,7 @@ class PageFrame:
         suites: Mapping[str, str] = MappingProxyType({}),
         suite: str = "",
     ) -> None:
-        """Build the frame. ``suites`` maps the names of the suites to choose from to titles."""
+        """Build the frame. ``suites`` has the titles of the suites that readers can choose, keyed by name."""
         self._suites = [(root_of(name), title, name == suite) for name, title in suites.items()]
         self.static, self.profile, self._on_space, self._has_docs = static, profile, on_space, has_docs
         self._cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda page: page.size)
@@ -197,7 +197,7 @@ class PageFrame:
     def reader_or_refusal(
         self, request: Request, ask: Callable[[Request], T], heading: str, sign_in: str, no_access: str = ""
     ) -> T | HTMLResponse:
-        """Return what ``ask`` returns for the request (the reader), or a page that refuses access.
+        """Return the result of ``ask`` (the reader who made the request), or a page that refuses access.
 
         The page has the status 401 and the message ``sign_in`` if nobody is signed in, 403 and ``no_access``
         if the account has no access, and 503 if the Hub does not answer.
@@ -213,7 +213,7 @@ class PageFrame:
             return self.refusal(heading, no_access, path, 403)
 
     def problem(self, heading: str, message: str, status: int, path: str = "") -> HTMLResponse:
-        """Return a page that says what is wrong, such as 404 or 500, with links to other pages."""
+        """Return an error page, such as for 404 or 500. It says what is wrong and links to other pages."""
         if status == 404 and heading.casefold() == message.rstrip(".").casefold():  # the message adds nothing
             heading = "There is no such page"
             message = "The address may be mistyped, or the page was removed."

@@ -27,7 +27,7 @@ from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 
 RenderError = Callable[[str, str, int], Response]
-"""A function that returns the page of an error from its heading, message and status."""
+"""A function that returns an error page, given its heading, message and status."""
 
 NO_STORE: Final = MappingProxyType({"Cache-Control": "no-store"})
 NOT_YOURS: Final = "there is no submission with this id, or only its owner and maintainers may do this"
@@ -49,7 +49,7 @@ class RequestBody(BaseModel):
 def add_error_handlers(
     app: FastAPI, service: SubmissionsApp, render_error: RenderError | None = None
 ) -> None:
-    """Register the handlers; ``render_error`` returns the page of an error outside ``/api``."""
+    """Register the handlers; ``render_error`` returns the error page for paths outside ``/api``."""
 
     def problem(
         request: Request, status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any
@@ -195,7 +195,7 @@ def recorded(service: SubmissionsApp, status: int = 200, **fields: Any) -> JSONR
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether to show an error as a page: the client accepts HTML, and the path is not in ``/api``."""
+    """Return whether to show an error as a page: if the client accepts HTML, except under ``/api``."""
     return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote
 
 LONGEST_TEXT: Final = 300
-"""The most characters in a text parameter, by default."""
+"""By default, a text parameter may have at most this many characters."""
 
 LONGEST_LIST: Final = 50
 LONGEST_QUERY, MOST_FIELDS = 8_000, 100
-"""The most characters and fields of a query string that are read; the rest is ignored."""
+"""At most this many characters and fields of a query string are read; the rest is ignored."""
 
 _RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 PLAIN: Final = "/:,-_.~"
@@ -38,7 +38,7 @@ class QueryParam:
     high: float | None = None
 
     def read(self, text: str) -> Any:
-        """Return the value of a parameter's text. Raises ValueError if it is not valid."""
+        """Return the value that the text of a parameter stands for. Raises ValueError if it is not valid."""
         match self.shape:
             case "flag" if text in ("0", "1"):
                 return text == "1"

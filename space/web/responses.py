@@ -116,7 +116,7 @@ class StaticAssets:
         return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
     def router(self) -> APIRouter:
-        """Return the route of the scripts. A script is served after a page that uses it was rendered."""
+        """Return the route of the scripts. A script is served once a page that uses it has been rendered."""
         router = APIRouter()
 
         @router.get("/bundles/{name}", include_in_schema=False)

@@ -45,7 +45,7 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
 
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
-    """Return an account's limits as JSON. ``left``, its remaining quota, is None if there are no labels."""
+    """Return an account's limits as JSON. ``left`` is its remaining quota, or None if there are no labels."""
     return {
         "files_a_day": rules.files_a_day,
         "files_a_year": rules.files_a_year,
@@ -118,7 +118,7 @@ def describe_status(
     """Return the status of a submission in words. If several apply, the most final one is returned.
 
     ``lasts`` says whether its record is durable, and ``is_private`` whether the suite's labels are private.
-    With private labels, a row appears only if it was made public, at ``appears_at``. ``reasons`` has the
+    With private labels, only a row that was made public appears, at ``appears_at``. ``reasons`` has the
     reason for the last action of each kind.
     """
     if status.is_withdrawn:

@@ -18,12 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 PREFIX: Final = "/s/"
 PARAMETER: Final = "suite"
 _WITH_PARAMETER: Final = ("/api/", "/readyz")
-"""Addresses that may name the suite in a query parameter instead."""
+"""Beginnings of addresses in which a query parameter may name the suite, instead of the prefix."""
 _OF_GRADIO: Final = "/assets/"
-"""Styles that Gradio's form looks for below the address of its page; all suites share them."""
+"""The folder of styles that Gradio's form requests below the address of its page; all suites share them."""
 _LONGEST_QUERY: Final = 8_000
 _SHARED: Final = r"/|s/|(?:bundles|docs|login|swagger)/|(?:api|docs|mcp|sign-in|sign-out|suites)(?=[?#\"]|$)"
-"""What follows the slash in addresses that get no prefix: other sites, suites, and what all suites share."""
+"""Matches what follows the first slash of an address that gets no prefix: one of another site, one that has a
+prefix already, or one that all suites share."""
 _LOCAL: Final = re.compile(rf"/(?!{_SHARED})")
 _ATTRIBUTES: Final = re.compile(
     r'(\s(?:href|action|src|hx-get|hx-post|hx-replace-url|data-(?:address|later|path|then|undo|waiting))=")'

@@ -36,7 +36,7 @@ WRITER: Final = "writer.json"
 RECORDS: Final = "records"
 _MOVED: Final = 412
 _FOLDER_OF: Final = 10_000
-"""Records per folder, since the Hub recommends at most 10,000 files in a folder."""
+"""The number of records per folder. The Hub recommends at most 10,000 files in a folder."""
 _RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.jsonl")
 
 
@@ -79,7 +79,7 @@ class Head:
 class RecordsRepository:
     """A client for the private dataset repository. Its methods can take seconds and raise HubError.
 
-    Fetched files go to ``folder``. Do not share this folder: the Hub's client returns its files without
+    Fetched files go to ``folder``. Do not share this folder: the Hub's client returns files from it without
     checking the token. ``say`` is called with a line of text whenever the client waits before a retry.
     ``inside`` is the folder of the repository that holds the files, such as ``suites/NAME/``; paths in
     arguments and results leave it out.
@@ -113,7 +113,7 @@ class RecordsRepository:
         return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """Return the sizes in bytes of a folder's files at a commit, keyed by path; {} without the folder."""
+        """Return the sizes in bytes of a folder's files at a commit, keyed by path; {} if it is missing."""
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, self._inside + folder, repo_type=KIND, revision=commit, recursive=True

@@ -153,7 +153,7 @@ def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
 
 
 def suite_full_message(is_reserved: bool) -> str:
-    """Return the message that the shared leak budget, or the part for unconfirmed accounts, is used up."""
+    """Return the message that the leak budget shared by all, or by unconfirmed accounts, is used up."""
     if not is_reserved:
         return "all accounts together have used up this suite's leak budget for the year"
     return (

@@ -34,7 +34,7 @@ class IntakeService:
         self._lock = threading.Lock()
         self._finishing: threading.Thread | None = None
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
-        """Called with every checked upload, every submission, and the exception of any failed submission."""
+        """Functions called with every checked upload, every submission, and the exception of a failed one."""
 
     def check(self, content: bytes, file_name: str, split: str, apart: bool = False) -> Upload:
         """Check a prediction file against a split. See `read_upload` for ``apart``."""

@@ -42,9 +42,9 @@ def read_upload(
 ) -> Upload:  # fmt: skip
     """Read a file, given by its content or path, and check it against a split of a suite.
 
-    Problems in the file become findings of the check. A server passes its worker processes as ``parsers``,
-    which read large files, and with ``apart`` also small ones. Raises OSError if the path cannot be read, and
-    SuiteError if the split does not exist.
+    Problems in the file become findings of the check. A server passes its worker processes as ``parsers``.
+    They read large files and, if ``apart`` is true, small files too. Raises OSError if the path cannot be
+    read, and SuiteError if the split does not exist.
     """
     limits = ReadingLimits(max_bytes=settings.max_upload_bytes, targets=suite.targets)
     if isinstance(source, bytes):

@@ -401,7 +401,7 @@ class AnnotationService(Actions):
         return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def agreement(self) -> AgreementReport:
-        """Return how far the annotators' answers agreed before any decision."""
+        """Return how well the annotators' answers agreed before any decision."""
         state, known = self.now(), self._agreement
         if known is None or known[0] is not state:  # cached, because the report can take a second
             known = (state, agreement_report(finished_annotations(state), state.questions))

@@ -71,7 +71,7 @@ class Draft:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """Everything except ``seconds``, ``client`` and unanswered questions."""
+        """Everything in the draft except ``seconds``, ``client`` and unanswered questions."""
         answers = {question: answer for question, answer in self.answers.items() if answer}
         texts = (self.comment.strip(), self.flag.strip())
         about_parts = (self.answered_steps, self.answered_parts)
@@ -103,7 +103,7 @@ class Draft:
         }
 
     def _problems(self, questions: Sequence[Target], asked: Mapping[str, Sequence[str]]) -> list[str]:
-        """Return the problems of the draft; ``asked`` maps each level to the run's parts."""
+        """Return the problems of the draft. ``asked`` has the steps and parts of the run, keyed by level."""
         about_runs = [question for question in questions if question.level == "run"]
         problems = _problems_of_answers(self.answers, about_runs, "answers")
         missing = [question.title for question in about_runs if not self.answers.get(question.name)]
@@ -261,7 +261,7 @@ class AnnotationState:
         return found if found in self.active else None
 
     def place_of(self, trajectory_id: str, annotator: str) -> int | None:
-        """Return FIRST, SECOND, GOLD or a later place of an annotator, or None without an assignment."""
+        """Return an annotator's place (FIRST, SECOND, GOLD or a later one), or None if there is none."""
         places = self.assigned.get(trajectory_id, {})
         found = next((place for place, who in places.items() if who == annotator), None)
         return GOLD if found is None and (trajectory_id, annotator) in self.gold_tasks else found

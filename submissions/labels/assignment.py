@@ -39,11 +39,11 @@ def new_assignments(
     trajectories: Iterable[str], annotators: Sequence[str], current: Mapping[str, Mapping[int, str]],
     finished: Collection[tuple[str, str]], shares: Sequence[float], seed: int,
 ) -> list[Assignment]:  # fmt: skip
-    """Return the missing assignments. Those of each annotator have a random order of their own.
+    """Return the missing assignments. The assignments of each annotator are in random order.
 
     Each trajectory goes to the annotator with the fewest open trajectories of the same benchmark. ``shares``
-    (0 to 1) are the shares of trajectories, in each benchmark, that a second, third … annotator gets too;
-    their number is rounded half up. ``current`` maps a trajectory to the annotator at each place.
+    (0 to 1) are the shares of each benchmark's trajectories that also go to a second, third … annotator. The
+    numbers of trajectories are rounded half up. ``current`` maps a trajectory to the annotator at each place.
     ``finished`` has pairs of trajectory and annotator.
     """
     dealer = _Dealer(annotators, finished, seed)
@@ -84,7 +84,7 @@ def chosen(trajectories: Iterable[str], most: int, seed: int) -> list[str]:
 def _further(
     kept: Mapping[str, dict[int, str]], every: Sequence[str], place: int, share: float, dealer: "_Dealer"
 ) -> list[Assignment]:
-    """Assign a share of the trajectories at a further place, after the first one."""
+    """Assign a share of the trajectories to one more annotator, at a place after the first one."""
     found: list[Assignment] = []
     groups = _by_benchmark(every)
     quotas = _quotas({name: len(ids) for name, ids in groups}, math.floor(share * len(every) + 0.5))
@@ -227,7 +227,7 @@ class GoldAgreement:
 
 
 def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
-    """Return how far each annotator agrees with gold items, sorted by id. Only maintainers may see this."""
+    """Return how well each annotator agrees with gold items, sorted by id. Only maintainers may see this."""
     done = [
         (who, name)
         for who in state.accounts

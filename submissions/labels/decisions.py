@@ -25,7 +25,7 @@ class Decision:
 
     ``value`` is the correct answer, or None if a dispute was decided without changing the label. ``sequence``
     is the number of the event. ``before`` is the answer that the decision replaced in a label set, or None if
-    it was not applied yet.
+    it has not been applied yet.
     """
 
     trajectory_id: str

@@ -34,7 +34,7 @@ from submissions.moderation.actions import is_utf8
 MOST_BYTES: Final = 200_000_000
 """The size limit of an imported file, which also contains the exported items."""
 LONGEST_OBSERVATION: Final = 20_000
-"""The most characters per text of a step; the middle of a longer text is left out."""
+"""The maximum number of characters in each text of a step. The middle of a longer text is left out."""
 IMAGES: Final = "images"
 LOCAL_FILES: Final = "/data/local-files/?d="
 """The path at which Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""

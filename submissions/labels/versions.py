@@ -128,7 +128,7 @@ class NotPublishedYet(LabelsUnavailable):
 
 
 def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVersion] = ()) -> str:
-    """Return the message for a suite without the ``wanted`` version, or with no published label set."""
+    """Return the message that a suite lacks the ``wanted`` version, or that it has no published label set."""
     if known:
         return (
             f"{suite} has no label version {wanted}; use one of {', '.join(each.version for each in known)}"
@@ -150,7 +150,7 @@ def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
 
 
 UNREADABLE: Final = (LabelsUnavailable, LabelsInvalid, SecretUnavailable)
-"""The errors of labels that cannot be read."""
+"""The errors that are raised when labels cannot be read."""
 
 
 class LabelStore:

@@ -51,7 +51,7 @@ class Actions:
 
 
 def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
-    """Return ``text`` without surrounding spaces, checked to be storable in an event.
+    """Check that ``text`` can be stored in an event, and return it without surrounding spaces.
 
     Raises SubmissionError if the text is too long or invalid. ``if_empty`` is the message for an empty text;
     None allows an empty text.

@@ -154,7 +154,7 @@ def decisions_on(session: Session, submission_id: str) -> list[Event]:
 def exact_figures(
     session: Session, label_version: str | None, ids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return the overall cells without noise, keyed by submission id and label.
+    """Return the exact overall cells (without noise), keyed by submission id and label.
 
     If labels are private, only maintainers may see them.
     """

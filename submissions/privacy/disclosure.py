@@ -123,10 +123,10 @@ def noisy_intervals(
 ) -> dict[str, list[float] | None]:
     """Return ``precision_ci``, ``recall_ci`` and ``f1_ci`` of noisy counts as [low, high], None if undefined.
 
-    Two independent errors are added in quadrature on either side: the error of the sample of tasks (Wilson's
-    interval with the design effects of published rows), and the noise, whose standard deviation is ``tp_sd``
-    true positives and ``positives_sd`` positives. TP + FP has no noise, so the noise of precision is
-    tp_sd / (TP + FP). For recall R = TP / (TP + FN) it is hypot(tp_sd, R positives_sd) / (TP + FN). For
+    Two independent errors are added in quadrature on either side: the error of the sample of tasks (the
+    Wilson interval with the design effects of published rows), and the noise, whose standard deviation is
+    ``tp_sd`` true positives and ``positives_sd`` positives. TP + FP has no noise, so the noise of precision
+    is tp_sd / (TP + FP). For recall R = TP / (TP + FN) it is hypot(tp_sd, R positives_sd) / (TP + FN). For
     F1 = 2 TP / (2 TP + FP + FN) it is hypot(2 tp_sd, F1 positives_sd) / (2 TP + FP + FN).
     """
     predicted, positives, either = tp + fp, tp + fn, tp + fp + fn
@@ -303,7 +303,7 @@ class DisclosurePolicy:
         return self.report_of_half(half, audience)
 
     def report_of_half(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
-        """Return a half's report with noise. The half is the one that is shown or the one that ranks judges.
+        """Return the report of a half with noise: the half that is shown, or the half that ranks judges.
 
         Without noise, the order of two rows that differ in one verdict would reveal a label.
         """

@@ -186,7 +186,8 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Return every charge of a suite, oldest first.
 
-    Equal verdicts are charged each time, so the sum may be larger than `leak_of` the figures, never smaller.
+    Equal verdicts are charged each time. The sum may therefore be larger than what `leak_of` returns for the
+    figures, but never smaller.
     """
     rules = suite.rules
     charges = []

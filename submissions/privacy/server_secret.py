@@ -164,7 +164,7 @@ _WORD: Final = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _BITS_PER_WORD: Final = 12.0
 _SHORTEST_REPEAT: Final = 6
 _LONGEST: Final = 256
-"""The most characters of a secret that are examined."""
+"""At most this many characters of a secret are examined."""
 
 
 def estimated_bits(secret: str) -> float:
@@ -172,7 +172,7 @@ def estimated_bits(secret: str) -> float:
 
     This is the number of characters times log2 of the size of their alphabet. A repeated part or a sequence
     such as ``123456`` counts as one character. If few characters of the alphabet occur, only these count as
-    the alphabet. A text made of words has 12 bits per word. Random values of 32 hexadecimal digits or of 22
+    the alphabet. A secret made of words has 12 bits per word. Random values of 32 hexadecimal digits or of 22
     base64 characters reach 128 bits, but a UUID does not (122 bits).
     """
     if _UUID.fullmatch(secret):
@@ -214,7 +214,7 @@ def _novel(sequence: Sequence[object]) -> int:
 
 
 def _secret_in(path: Path) -> bytes:
-    """Return the secret in a file, creating the file if needed. Several processes may call this together."""
+    """Return the secret in a file, creating the file if needed. Processes may call this at the same time."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # only its owner can read it

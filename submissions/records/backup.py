@@ -190,7 +190,7 @@ def _check_format(folder: Path) -> None:
 
 @contextmanager
 def _unchanged(folder: Path, name: str) -> Iterator[None]:
-    """Raise BackupError for a file that cannot be read."""
+    """Raise BackupError if the block cannot read a file of the folder."""
     try:
         yield
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -125,7 +125,7 @@ def transaction(engine: sa.Engine) -> Iterator[Session]:
 
 
 def _sqlite_code(error: BaseException) -> int:
-    """Return the primary error code, or 0 if SQLite did not raise the error."""
+    """Return SQLite's primary error code, or 0 if the error is not from SQLite."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
@@ -297,7 +297,7 @@ class Event(MappedAsDataclass, Base):
 
     @property
     def reason(self) -> str:
-        """The reasons as one string without the final full stop."""
+        """The reasons for the event as one string, without the final full stop."""
         return "; ".join(reason.rstrip(".") for reason in self.reasons)
 
     def line(self) -> bytes:
@@ -328,7 +328,7 @@ class StoredFile(Base):
 
 
 class BrowserSession(Base):
-    """A browser that is signed in, until it signs out; ``id`` is a hash of the cookie's value."""
+    """The session of a browser that is signed in; ``id`` is a hash of the cookie's value."""
 
     __tablename__ = "sessions"
     id: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
@@ -356,7 +356,7 @@ class SecretCheck(Base):
 
 
 class Account(Base):
-    """An account that submits. On a local server without sign-in, submitters choose its name themselves."""
+    """An account with submissions. On a local server without sign-in, submitters choose its name freely."""
 
     __tablename__ = "accounts"
     id: Mapped[int] = mapped_column(primary_key=True)

@@ -28,7 +28,7 @@ TABLES = (database.Account, database.JudgeRow, database.Submission, database.Sco
 
 @dataclass(frozen=True)
 class Verification:
-    """The numbers of records, files and scores that were checked, and every problem, including failed checks.
+    """How many records, files and scores were checked, and every problem, including checks that failed.
 
     ``scores_of_replaced_secrets`` counts the scores that were computed with an earlier secret. Their halves
     cannot be computed again, and they are no longer shown.
@@ -83,7 +83,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
 def _label_sets(
     service: SubmissionsApp, scored: Sequence[Event], retired: set[str], problems: list[str]
 ) -> dict[str, LabelSet]:
-    """Return the test labels, keyed by scored version, and note a problem for each missing version."""
+    """Return the test labels of all versions with scores, keyed by version; note a problem if missing."""
     versions = Counter(event.body["label_version"] for event in scored)
     labels, served = {}, service.labels.test
     for version, number in versions.items():
@@ -163,7 +163,7 @@ def _problem_of_score(
 
 
 def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return a score with its reports reduced to the fields of one version of the metric."""
+    """Return a score whose reports have only the fields of one version of the metric."""
     halves = {
         name: {**half, "report": report_of_version(half["report"], version)}
         for name, half in score["halves"].items()

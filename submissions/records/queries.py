@@ -131,8 +131,8 @@ def disclosure_history(
 def current_score(history: Sequence[tuple[AnyScore, datetime]], found: SubmissionStatuses) -> AnyScore | None:
     """Return the last score of a `disclosure_history`, which is the one to show now, or None.
 
-    After the secret was replaced nothing is shown until an operator accepts the charge, and scores that were
-    computed with the old secret are never shown again.
+    After the secret has been replaced, nothing is shown until an operator accepts the charge. Scores that
+    were computed with the old secret are never shown again.
     """
     if not history or found.are_figures_withdrawn:
         return None

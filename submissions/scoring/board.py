@@ -29,7 +29,7 @@ from submissions.resources import Resources
 from submissions.scoring.verdicts import PaperVerdicts
 
 AWAY_SECONDS: Final = 2.0
-"""How long the last board is served before a database that did not answer is asked again."""
+"""If the database does not answer, the last board is served for this long before the next attempt."""
 
 
 FromLabels = tuple[tuple[BoardRow, ...], Mapping[str, Any], Mapping[str, VerdictScores]]
@@ -49,14 +49,14 @@ class BoardMaker:
         self._from_labels: tuple[Hashable, FromLabels] = (None, ((), {}, {}))
 
     def moment(self) -> tuple[int, Hashable]:
-        """Return the current round (see `DisclosurePolicy`; 0 for public labels) and `PaperVerdicts.mark`."""
+        """Return the number of the current round (0 for public labels), and `PaperVerdicts.mark`."""
         app = self._app
         is_public = app.suite.labels_are_public
         current = 0 if is_public else app.disclosure_policy.round(app.clock())
         return current, self._known_verdicts().mark
 
     def state(self, session: Session) -> tuple[str | None, Hashable]:
-        """Return the current board's label version, and a value for everything else that it depends on."""
+        """Return the label version of the current board, and a value that changes whenever its rows do."""
         app = self._app
         if app.labels.is_older_than(versions_at(session, app.suite.name)):
             app.forget_labels()  # another replica, or a command, published a set
@@ -71,8 +71,8 @@ class BoardMaker:
     def make(self, session: Session, version: str | None, is_current: bool = True) -> Board:
         """Return the board of a label version as of the session's snapshot.
 
-        If labels are private, the current board has the last score of each submission that was shown to its
-        owner, under any version.
+        If labels are private, the current board has each submission's last score that was shown to its
+        owner, under any label version.
         """
         suite = self._app.suite
         from_labels = self._of_labels(session, version)
@@ -106,7 +106,7 @@ class BoardMaker:
         return [known[score_id][1] for score_id in keys]
 
     def _of_labels(self, session: Session, version: str | None) -> FromLabels:
-        """Return what a board needs from the labels; it is empty if this version is not served."""
+        """Return what a board needs from the labels, or published metrics if this version is not served."""
         suite, labels = self._app.suite, self._app.labels
         test = labels.test
         if test is None or test.version != version:

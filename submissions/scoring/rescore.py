@@ -88,7 +88,7 @@ class JudgeEffect:
 
 
 Effects = Mapping[str, Sequence[JudgeEffect]]
-"""The effects on submissions, in the order of their new places, for each label that has changed."""
+"""The effects on submissions in the order of their new places, for each question with changed labels."""
 
 
 def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) -> Effects:
@@ -259,7 +259,7 @@ def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
 
 
 def corrections_for(submission_id: str, records: Iterable[Event]) -> list[tuple[Event, dict[str, Any]]]:
-    """Return the `rescorings` that changed a submission's figures, newest first, and effects per label."""
+    """Return the `rescorings` that changed a submission's figures, newest first, with effects per label."""
     found = []
     for record in records:
         effects = {

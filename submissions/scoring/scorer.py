@@ -79,7 +79,7 @@ def _require_open_account(
 
 
 def record_score(app: Resources, submission: Submission, verdicts: Predictions, labels: LabelSet) -> bool:
-    """Score a submission under labels unless it has a score; return whether it has one now.
+    """Score a submission under a label set unless it has a score. Return whether it has one now.
 
     Held, rejected and refunded submissions get no score, since nobody may see figures that were not charged.
     This is checked again at the end, because a maintainer may have decided in the meantime.

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet", ".gz")
 CACHE_BYTES: Final = 48_000_000
-"""The size of the cache of verdicts, enough for a thousand files or one with the longest reasoning."""
+"""The size of the verdict cache in bytes: enough for a thousand files, or one with the longest reasoning."""
 
 
 class PaperVerdicts(Protocol):
@@ -33,7 +33,7 @@ class PaperVerdicts(Protocol):
 
     @property
     def mark(self) -> Hashable:
-        """A value that changes when the verdicts may have changed; fast enough for an event loop."""
+        """A value that changes when the verdicts may have changed. It is fast enough for an event loop."""
 
     def of_papers(self) -> Mapping[str, Predictions]:
         """Return the known verdicts in the order of ``suite.split("test")``, keyed by row id."""
@@ -71,7 +71,7 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 
 
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
-    """Return the test verdicts of published judges, keyed by row id, with what the judges wrote.
+    """Return the test verdicts of published judges, keyed by row id, including what the judges wrote.
 
     Those of the official suite come with the code (`leaderboard/published/verdicts`) and from
     ARB_PAPER_VERDICTS, which takes precedence. Those of another suite with public labels are in its folder
@@ -110,7 +110,7 @@ def verdict_cache() -> ByteCache[Predictions]:
 
 
 def _size(verdicts: Predictions) -> int:
-    """Estimate the bytes in memory: arrays, texts, and 8 bytes for each id and state."""
+    """Estimate the bytes in memory: those of arrays and reasoning, and 8 bytes for each id and state."""
     columns = [getattr(verdicts, field.name) for field in fields(verdicts)]
     columns += verdicts.targets.values()
     numbers = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))

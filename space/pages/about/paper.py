@@ -22,7 +22,7 @@ CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
 
 
 class PaperTables:
-    """The paper's tables, computed from the official labels and from those verdicts that are known."""
+    """The paper's tables, computed from the official labels and from the verdicts that are known."""
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts

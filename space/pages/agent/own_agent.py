@@ -40,7 +40,7 @@ TITLE, TEMPLATE = "How good is my agent?", "agent/my_agent.html"
 N_LABELS: Final = 30
 OFFERED: Final = (10, 20, 30, 60, 100)
 LONGEST_TEXT: Final = 4_000
-"""The most characters of a goal or an answer that the page shows."""
+"""The page shows at most this many characters of a goal or an answer."""
 NO_LABELS: Final = "no file of labels was chosen. Choose one, or draw runs and label them on this page."
 DRAWN_AGAIN: Final = (
     "The files or the number of labels changed after these runs were drawn, so runs were drawn again. "
@@ -57,8 +57,8 @@ def view_sheet(
 ) -> dict[str, Any]:
     """Return the template's values for the runs to label.
 
-    ``texts`` are the run texts in the reader's file. ``served`` returns the texts of a run that has a page
-    here, or None. ``problem`` says why labels that were sent were not used.
+    ``texts`` are the run texts in the reader's file. ``served`` returns those of a run that this Space shows,
+    or None for any other run. ``problem`` says why the labels in the form were not used.
     """
     runs = []
     parts_of = dict(zip(draw.runs.ids, draw.runs.parts, strict=True)) if draw.runs else {}
@@ -90,7 +90,11 @@ def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
 
 
 def answers_with_keys(outcome: Target) -> list[tuple[AnswerChoice, str]]:
-    """Return (answer, keyboard key): the title's first letter, or the answer's `key` if letters repeat."""
+    """Return (answer, keyboard key) for each answer.
+
+    The key is the first letter of the answer's title. If two titles begin with the same letter, every key is
+    the answer's `key` instead.
+    """
     letters = {each.title[:1].lower() for each in outcome.choices if each.title[:1].isalnum()}
     are_distinct = len(letters) == len(outcome.choices)
     return [(each, each.title[:1].lower() if are_distinct else each.key) for each in outcome.choices]

@@ -1,4 +1,4 @@
-"""The page ``/rates``: agents' rates by experts, the paper and judges, and estimates from few labels.
+"""``/rates``: agents' rates according to experts, the paper and judges, and estimates from few labels.
 
 An agent's rate is the share of its runs with a positive outcome, such as those that reached their goal. The
 page also shows the effect of judges on training.
@@ -46,7 +46,7 @@ PRINTED = (
 NO_JUDGE: Final = "There is no evaluator with the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5
 MOST_KEPT: Final = 12
-"""The most judges in the table on rejection fine-tuning: those with the fewest wrong trajectories."""
+"""The table on rejection fine-tuning has at most this many judges, those with fewest wrong trajectories."""
 N_LABELS: Final = 60
 OFFERED: Final = (15, 30, 60, 100, 150)
 FEWEST_LABELS, MOST_LABELS = 10, 300
@@ -54,7 +54,7 @@ MOST_ASSISTING: Final = 4
 MOST_OFFERED: Final = 50
 N_DEFAULT: Final = 3
 SEED: Final = 0
-"""The seed of the draw that the page shows, as in `annotation-template --for-estimate` by default."""
+"""The seed of the draw that the page shows, equal to the default of `annotation-template --for-estimate`."""
 SPLITS: Final = ("test", "dev")
 
 
@@ -70,7 +70,7 @@ class RateSources:
         self._rated = rated_target(service.suite).name
 
     def choices(self) -> list[tuple[str, str]]:
-        """Return (name, id) of evaluators except experts: the paper's first, then judges with verdicts."""
+        """Return (name, id) of evaluators other than experts: the paper's, then judges with verdicts."""
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
         named = {row_id for _, row_id in printed}
         rows = [
@@ -138,7 +138,7 @@ class RateSources:
         return [(column.name, column.judge) for column in columns if column.is_complete]
 
     def estimates(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
-        """Return the template's values for estimates; the first few judges are used if no id is known."""
+        """Return the template's values for estimates. If no id is known, the first few judges are used."""
         offered = self.judges(split, ids) if split else []
         known = [row_id for _, row_id in offered]
         judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
@@ -208,7 +208,7 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
 def view_training(
     rows: Iterable[BoardRow], label: str
 ) -> tuple[Axis, list[tuple[BoardRow, str, FinetuningEffect]]]:
-    """Return the axis of shares, and (row, name, effect) of the judges with the fewest wrong trajectories."""
+    """Return an axis for shares, and (row, name, effect) of the judges with the fewest wrong trajectories."""
     found = []
     for row in rows:
         effect = _effect_on_training(row, label)

@@ -193,7 +193,7 @@ def _dev_ensembles(
 
 
 def entrant_on(entrant: Entrant, labels: LabelSet | None, label: str, subset: str) -> Entrant:
-    """Return an entrant with its figures and verdicts on a subset only; ``labels`` are those of all items.
+    """Return an entrant with its figures and verdicts on a subset only. ``labels`` covers all items.
 
     If its verdicts are not known, the entrant has only the board's overall figures on the subset.
     """
@@ -316,7 +316,7 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str], noun: str
 def board_sentence(board: Board, found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     """Return a sentence that explains why the board's test of a pair differs from the page's, if it does.
 
-    The sentence is empty if both agree, or if the board does not list which judges are separated.
+    The sentence is empty if the two tests agree, or if the board does not list which judges are separated.
     """
     ranks = board.ranks(found.label, found.figure)
     rank, other = (ranks.get(found.entrants[place].row.id) for place in (pair.first, pair.second))
@@ -365,7 +365,7 @@ def basis_sentence(found: Comparison) -> str:
 
 
 def vote_sentence(found: Comparison, names: Sequence[str], noun: str = "trajectory") -> str:
-    """Return a sentence on the gain if all judges must say yes; it is empty if there are no ensembles."""
+    """Return a sentence on the gain if all judges must say yes, or an empty string without ensembles."""
     if not found.votes:
         return ""
     unanimous = found.votes[-1].cells["overall"]

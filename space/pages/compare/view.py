@@ -34,7 +34,7 @@ class ForestGroup:
 
 @dataclass(frozen=True)
 class Ensembles:
-    """Lines for all ensembles, then for single judges: (name, whether it is an ensemble, its cell)."""
+    """Lines of (name, whether it is an ensemble, cell), first for all ensembles, then for single judges."""
 
     lines: tuple[tuple[str, bool, Cell], ...]
     axis: Axis

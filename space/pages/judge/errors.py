@@ -55,7 +55,7 @@ Group = Annotated[str, Query(max_length=120)]
 
 @dataclass(frozen=True)
 class ErrorFilter:
-    """Which errors to list, as in the address. An empty string selects all."""
+    """The filters on the list of errors, as read from the URL. An empty string selects all errors."""
 
     kind: Annotated[
         Literal["", "fp", "fn"], Query(description="False positives (fp) or false negatives (fn).")
@@ -121,7 +121,7 @@ class ErrorReader:
         return [error for error in every if not self.blind.hides(error.trajectory_id)]
 
     def wrong_parts_of(self, column: JudgeColumn, split: str) -> list[tuple[Trajectory, str]]:
-        """Return the steps and parts on which a judge is wrong, with the target's title."""
+        """Return (step or part, title of the target) for each step or part on which a judge is wrong."""
         labels = self._verdicts.labels(split)
         every = wrong_items(self._suite, labels, column.verdicts) if labels is not None else ()
         return [(item, target.title) for item, target in every if not self.blind.hides(item.trajectory_id)]
@@ -222,7 +222,10 @@ def pairs_of(tags: Sequence[ErrorTag], reader: ErrorReader) -> list[tuple[str, s
 def count_tables(
     tags: Sequence[ErrorTag], names: Mapping[str, str]
 ) -> list[tuple[str, list[str], list[tuple[str, list[int]]]]]:
-    """Return tables (heading, categories, (name, counts) rows) of tags by judge, benchmark and agent."""
+    """Return tables that count the tags by judge, by benchmark and by agent, or none if there are no tags.
+
+    Each table is (heading, categories, rows), and each row is (name, number of tags in each category).
+    """
     counts = count_tags(tags)
     categories = list(counts.overall)
     groups = (
@@ -243,7 +246,7 @@ def count_tables(
 
 
 def category_title(category: str, categories: Mapping[str, Category]) -> str:
-    """Return the title of a category (or of several joined by " + "); custom categories are put in words."""
+    """Return the title of a category (or of several joined by " + "). Custom categories become words."""
     titles = []
     for name in category.split(" + "):
         titles.append(categories[name].title if name in categories else name.replace("_", " ").capitalize())
@@ -394,7 +397,7 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
         tagged = {(tag.judge, tag.trajectory_id) for tag in every}
 
         def choices() -> list[tuple[JudgeColumn, int, int]]:
-            """Return (judge, number of errors, number of tagged errors) of all judges on the split."""
+            """Return (judge, number of errors, number of tagged errors) for each judge on the split."""
             found = []
             for each in judges:
                 ids = [(each.judge, error.trajectory_id) for error in reader.errors_of(each, chosen)]

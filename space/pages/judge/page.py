@@ -119,7 +119,7 @@ def _values(
 
 
 def _human_marks(view: JudgeView) -> dict[str, list[tuple[float, str]]]:
-    """Return the second annotator's marks, (percent of the axis, name), keyed by metric; empty if unknown."""
+    """Return the second annotator's mark for each metric: [(percent of the axis, name)], or [] if unknown."""
     marks: dict[str, list[tuple[float, str]]] = {}
     for metric, axis in view.axes.items():
         value = metric_of(view.human or {}, metric)

@@ -125,7 +125,8 @@ _LATEX: Final = {
 def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str:
     """Return the content of ``.eval_results/SUITE.yaml``: the main metric of each target, mostly in percent.
 
-    Task ids are the targets, as in the dataset's eval.yaml. The content is empty if no main metric is known.
+    The task ids are the targets' names, as in the dataset's eval.yaml. The content is empty if no main metric
+    is known.
     """
     dataset = next(filter(None, (_DATASET.fullmatch(address) for _, address in profile.links)), None)
     entries = []

@@ -34,7 +34,7 @@ PATH: Final = "/validate"
 TITLE, TEMPLATE = "Is my judge any good?", "judge/validate.html"
 MOST_VERDICT_FILES: Final = 8
 MOST_PASTED: Final = FORM_BYTES // 2
-"""The most characters that can be pasted. Some have several bytes."""
+"""At most this many characters can be pasted. A character can have several bytes."""
 LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 1, "max_fields": 64}
 NOTHING: Final = "No table was sent. Choose a file, or paste a table with its header."
 BOTH: Final = "A table was pasted and a file of labels was chosen. Send only one of them."
@@ -48,7 +48,7 @@ Name = Annotated[str, fastapi.Form(max_length=500)]
 def sent_tables(
     pasted: str, labels: UploadFile | None, verdicts: Sequence[UploadFile]
 ) -> list[UploadedTable] | str:
-    """Return a form's tables, labels first, or a message on what is wrong. Browsers send empty parts too."""
+    """Return a form's tables, labels first, or a message on what is wrong. Empty parts are ignored."""
     judges = [file for file in verdicts if file.filename]
     own = labels if labels is not None and labels.filename else None
     if own is not None and pasted.strip():
@@ -85,7 +85,7 @@ def chosen_columns(
 
 
 def view_answer(answer: ValidationAnswer) -> dict[str, Any]:
-    """Return the template's values for a report, or for what is wrong with the tables."""
+    """Return the template's values for a report or, if there is none, for what is wrong with the tables."""
     of_labels, of_verdicts = answer.columns
     found: dict[str, Any] = {"of_labels": of_labels, "of_verdicts": of_verdicts, "unclear": answer.unclear}
     if answer.report is None:

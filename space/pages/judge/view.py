@@ -26,7 +26,7 @@ _GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AG
 class JudgeView:
     """A judge's row on its page, for one target. ``human`` is the second annotator's overall cell.
 
-    ``is_main`` is whether the target is the board's main one. ``axes`` has the metrics that are drawn with
+    ``is_main`` says whether the target is the board's main one. ``axes`` has the metrics that are drawn with
     their intervals, and ``others`` has the rest. ``better`` and ``worse`` are the rows above and below that
     are separated from this row, if the board lists them.
     """

@@ -65,7 +65,7 @@ class BlindItems:
 
 @dataclass(frozen=True)
 class AnnotatorContext:
-    """A request's actor, its id as an annotator (None if it does not annotate), and all annotations."""
+    """The actor of a request, the actor's id as an annotator (None for other people), and all annotations."""
 
     actor: Actor
     annotator: str | None

@@ -38,7 +38,7 @@ NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not ex
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
-"""The most bytes of a body with answers; JSON may need six bytes per character."""
+"""The maximum size of a body with answers, in bytes. JSON may need six bytes per character."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +54,7 @@ def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
     """Return the template's values for a queue; it has no lines for a maintainer who does not annotate.
 
     A line has a task and its parsed trajectory id. ``next`` is the address of the first unfinished
-    trajectory, ``undo`` that of the trajectory saved last; both may be None.
+    trajectory, and ``undo`` is the address of the trajectory saved last. Either can be None.
     """
     tasks = own_tasks(reader)
     waiting = next_of(tasks)
@@ -95,7 +95,7 @@ def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
 
 
 def describe_time(tasks: Sequence[AssignedTask]) -> str:
-    """Return a text with the time spent and an estimate of the time left, or "" if nothing is done."""
+    """Return a phrase with the time spent and an estimate of the time left, or "" if nothing is done."""
     took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
     if not took:
         return ""

@@ -32,7 +32,7 @@ from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH,
 
 PATH: Final = "/disputes"
 MOST: Final = 200
-"""The most disputes in one REST response."""
+"""The maximum number of disputes in one REST response."""
 ON_A_PAGE: Final = 25
 NO_TRAJECTORY = "the suite has no such trajectory; give its id as <benchmark>/<agent>/<task_id>"
 NO_DISPUTE = "there is no such dispute; GET /api/disputes lists all disputes"
@@ -147,7 +147,7 @@ def build_disputes_router(services: Services) -> APIRouter:
 
 @dataclass(frozen=True)
 class DisputedVerdict:
-    """A judge's verdict that led to a dispute: its answer to the main target, or None."""
+    """A judge's verdict that led to a dispute. ``says`` is the answer to the main target, or None."""
 
     judge: str
     name: str
@@ -163,8 +163,8 @@ def dispute_form(
 ) -> dict[str, Any]:
     """Return the template's values for the dispute form of a trajectory.
 
-    ``questions`` has (name, title, label, answers). The label, in words, is that of the first of the
-    ``experts``, or empty if it may not be shown or is missing. ``question`` and ``answer`` are preselected.
+    ``questions`` has (name, title, label, answers). The label is the answer of the first of the ``experts``
+    in words, or empty if it may not be shown or is missing. ``question`` and ``answer`` are preselected.
     ``address`` leads to the disputes about the trajectory. ``is_public`` says whether everybody can read the
     labels and the text of the dispute.
     """

@@ -33,7 +33,7 @@ MOST_RESCORINGS: Final = 10
 
 @dataclass(frozen=True)
 class CorrectionList:
-    """The corrections that a reader may see; ``hidden`` has the dispute ids of the rest, for maintainers."""
+    """The corrections that a reader may see. For maintainers, ``hidden`` has the dispute ids of the rest."""
 
     visible: Sequence[Decision] = ()
     hidden: Sequence[str] = ()

@@ -39,8 +39,8 @@ def column_titles(benchmarks: Iterable[str], targets: Iterable[Target]) -> dict[
 def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that appear unless the reader chooses others.
 
-    A benchmark's column, or one in `FACTS`, appears if at least two rows have a value in it (or one, if the
-    board has only one). A suite's only benchmark gets no column, since its figures are those of the whole
+    A benchmark's column, or one in `FACTS`, appears if at least two rows have a value in it (or one row, if
+    the board has only one). A suite's only benchmark gets no column, since its figures are those of the whole
     suite. The numbers of submissions appear if any judge has more than one.
     """
     judges = [row for row in board.rows if row.provenance != "reference"]

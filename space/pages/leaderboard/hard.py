@@ -21,10 +21,10 @@ from space.web.cells import FEW, TableCell
 def view_hard(
     board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, labels: LabelSet
 ) -> dict[str, Any]:
-    """Return the template's values: the rows that fit the choice on their Hard subsets, best mean first.
+    """Return the template's values for the rows that fit the choice, on their Hard subsets, best mean first.
 
     ``families`` maps each family that votes to its rows, and ``absent`` has the other families. ``n_hard``
-    counts the trajectories on which at least two of all families are wrong. Of these, ``n_second`` have an
+    counts the trajectories on which at least two families are wrong. Of these, ``n_second`` have an
     answer of a second annotator, which differs from the label on ``n_differing``. At most `PAGE_ROWS` judges
     are shown, because each one's file has to be read; ``is_cut`` says whether others were left out.
     """

@@ -42,7 +42,7 @@ def view_history(history: History) -> dict[str, Any]:
 
 
 def _across(days: Sequence[str]) -> dict[str, float]:
-    """Return the x of each day in pixels: proportional to time, but with a smallest gap between days."""
+    """Return the x of each day in pixels: proportional to time, but with a minimum gap between days."""
     if len(days) < 2:
         return {day: float(LEFT) for day in days}
     room = WIDTH - LEFT - RIGHT

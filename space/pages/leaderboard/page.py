@@ -48,7 +48,7 @@ AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
 ERRORS_BEHIND: Final = {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
 """The kind of error that each of these metrics counts; all other metrics count both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
-"""A function that returns the address of the errors behind a row's metric; empty if they are hidden."""
+"""A function that returns the address of the errors behind a row's metric, or "" if they are hidden."""
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -103,7 +103,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind) -> dict[str, Any]:
-    """Return the template's values that depend on the choice: table, plots, findings, history."""
+    """Return the template's values that depend on the reader's choice: table, plots, findings, history."""
     rows = chosen_rows(board, choice)
     table = table_values(board, choice, errors_behind)
     has_recall = "recall" in choice.target.metrics
@@ -146,7 +146,7 @@ def table_values(
 
 
 def breakable(title: str) -> Markup:
-    """Return a title that may break into lines before capitals within it: ``Visual<wbr>Web<wbr>Arena``."""
+    """Return a title with possible line breaks before inner capitals: ``Visual<wbr>Web<wbr>Arena``."""
     return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])", title))
 
 

@@ -1,7 +1,7 @@
 """The leaderboard's two plots: precision against recall, and the chosen metric against cost.
 
-Both have the Pareto front, and the first has lines of equal F1. Points, intervals and names are geometry in
-pixels; ``templates/leaderboard/plots.html`` draws them as SVG. A name is placed where it covers nothing else.
+Both have the Pareto front, and the first has lines of equal F1. Points, intervals and names are placed in
+pixels here; ``templates/leaderboard/plots.html`` draws them as SVG. Names go where they cover nothing else.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,11 +27,11 @@ RIGHT_EDGE: Final = 1.02
 CHARACTER, LINE = 6.2, 14
 """The width of a character and the height of a line in pixels, for text of 11 pixels."""
 BASELINE: Final = 0.76
-"""The baseline of a line of text, as a share of its height from the top."""
+"""The distance from the top of a line of text to its baseline, as a share of the line's height."""
 MOST_LINKED: Final = PAGE_ROWS
-"""The most judges whose points have a link: as many as the table shows at first."""
+"""The maximum number of judges whose points have a link: as many as the table shows at first."""
 MOST_NAMES: Final = 40
-"""The most points that get a name; a plot has no room for more."""
+"""The maximum number of points that get a name. A plot has no room for more."""
 CROWD: Final = 40
 """If there are more judges than this, they are drawn smaller and paler."""
 SIDES: Final = (
@@ -56,7 +56,7 @@ MARGIN: Final = 0.04
 FREE_SHARE: Final = 0.12
 """The share of the logarithmic cost axis that is reserved for judges that cost nothing."""
 ARROW, ARROW_HEIGHT = 24, 5
-"""The reach of the arrow at a lower bound, in pixels from its point."""
+"""The length, and half the height, of the arrow that marks a lower bound, in pixels."""
 TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 MOST_TICKS: Final = 7
 
@@ -66,7 +66,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Point:
-    """A judge with its position and interval as fractions. Points with a lower ``order`` are named first."""
+    """A judge with its position and interval as fractions. Points with a lower ``order`` get names first."""
 
     row: BoardRow
     x: float
@@ -199,7 +199,7 @@ def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> s
 
 
 def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tuple[float, float]] | None:
-    """Return value, SVG path and end of the line of equal F1 within the window, or None if it is outside."""
+    """Return (value, SVG path, end) of a line of equal F1 within the window, or None if it is outside."""
     first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
     points = []
     for step in range(STEPS + 1):
@@ -282,7 +282,8 @@ def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
 def _pareto_front(judges: Sequence[tuple[int, float, float]], is_lower_better: bool) -> list[int]:
     """Return the numbers of the judges on the Pareto front, cheapest first.
 
-    No judge that costs the same or less has a better metric. ``judges`` are (number, cost, metric).
+    For each of them, no judge that costs the same or less has a better metric. ``judges`` has (number, cost,
+    metric).
     """
     sign = -1 if is_lower_better else 1
     front, best = [], -inf

@@ -32,15 +32,15 @@ LONGEST_SEARCH: Final = 80
 PAGE_ROWS: Final = 100
 """The number of rows that the page shows at first and that each further step adds."""
 MOST_ROWS: Final = 1_000
-"""The most rows that one address shows: all submissions of a large board would be megabytes of HTML."""
+"""The maximum number of rows at one address. All rows of a large board would be megabytes of HTML."""
 
 
 @dataclass(frozen=True)
 class LeaderboardQuery:
-    """The reader's choice. An empty value does not filter."""
+    """The reader's choice on the leaderboard. An empty value means no filter."""
 
     label: str = ""
-    """The name of a target; empty means the main one."""
+    """The name of a target; empty means the main target."""
     figure: str = ""
     """The name of a metric; empty means the target's main metric."""
     search: str = ""
@@ -86,13 +86,13 @@ PARAMETERS: Final = {
     "from": "provenances", "q": "search", "every": "every_submission", "sort": "sort", "subset": "subset",
     "columns": "columns",
 }  # fmt: skip
-"""The attributes of a choice, keyed by their names in the URL, in the order in which addresses have them."""
+"""The attributes of a choice, keyed by their names in the URL, in the order of the URL's parameters."""
 Options = dict[str, dict[str, str]]
 """The titles of the values that a board offers, keyed by query parameter and value."""
 
 
 def options_of(board: Board, has_hard_subset: bool = False) -> Options:
-    """Return the values by which a board can be filtered and sorted; values that no row has are left out."""
+    """Return the values by which a board can be filtered and sorted. Values that no row has are left out."""
     judges = [row for row in board.rows if row.provenance != "reference"]
     inputs = sorted({row.inputs for row in judges} - {""})
     provenances = {"scored", *(row.provenance for row in judges)}
@@ -133,8 +133,8 @@ def choice_in(
 ) -> tuple[LeaderboardQuery, list[str]]:
     """Return the choice encoded in a query string, and the names of parameters with invalid values.
 
-    ``targets`` are those of the board, by default AgentRewardBench's. A metric that only other targets have
-    becomes the main metric.
+    ``targets`` are those of the board, by default AgentRewardBench's. If the chosen target lacks the chosen
+    metric, its main metric is used.
     """
     known = scored(targets or default_targets())
     controls = [
@@ -286,7 +286,11 @@ LOWEST_FIRST: Final = frozenset({"rank", "judge", "date", "cost", "model", "make
 
 
 def usual_order(name: str, choice: LeaderboardQuery) -> str:
-    """Return the value of ``sort`` that a first click on a column sets: the best or the first value first."""
+    """Return the value of ``sort`` that a first click on a column sets.
+
+    The best value of a metric then comes first. In the columns in `LOWEST_FIRST`, the lowest value or the
+    first in the alphabet does.
+    """
     metric = choice.metric if name == "figure" else name
     return name if name in LOWEST_FIRST or metric in LOWER_IS_BETTER else f"-{name}"
 

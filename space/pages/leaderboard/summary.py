@@ -14,7 +14,7 @@ from space.pages.rows import overall_of, ranked_rows
 from space.web.cells import metric_text, short_name, unit_of
 
 MANY_POSITIVES = 100
-"""With this number of positives, a recall changes by at most one point per run."""
+"""With at least this many positives, one run changes a recall by at most one point."""
 
 
 def sentences(board: Board, label: str, figure: str | None = None) -> list[str]:

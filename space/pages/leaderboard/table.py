@@ -26,7 +26,7 @@ from space.pages.rows import metric_titles_of
 from space.web.cells import Axis, Span, TableCell, cost_cell, distinct_names, metric_cell, noise_on_board
 
 RANK_WIDTH = "ranked"
-"""The longest word of "not ranked", which the column has room for."""
+"""The longest word in "not ranked". The rank column is wide enough for it."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class BoardView:
 
     @property
     def sortable(self) -> dict[str, str]:
-        """The titles of the columns that sort the table, by their names in the URL."""
+        """The titles of the columns that can sort the table, keyed by their names in the URL."""
         metrics = metric_titles_of(self.choice.target)
         fixed = {"rank": "Rank", "judge": "Judge", "figure": metrics[self.choice.metric]}
         others = {name: metrics[name] for name in self.other_figures}
@@ -194,7 +194,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 def _parts(
     rows: Sequence[BoardRow], choice: LeaderboardQuery, columns: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return the title of each column for a benchmark or an agent, by name.
+    """Return the title of each column for a benchmark or an agent, keyed by name.
 
     ``columns`` are the columns to show. All agents are shown if the reader chose one of them.
     """

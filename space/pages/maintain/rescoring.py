@@ -16,7 +16,7 @@ FAILED = "something failed on our side; the log has the reason. Start re-scoring
 
 @dataclass(frozen=True)
 class JobState:
-    """The state of re-scoring; ``found`` is what re-scoring changed, ``message`` why it failed."""
+    """The state of re-scoring. ``found`` says what it has changed, and ``message`` why it has failed."""
 
     state: Literal["idle", "running", "done", "failed"]
     found: Rescoring | None = None

@@ -272,7 +272,7 @@ class Explorer:
 
     @_readable()
     def story(self, trajectory_id: str) -> Story:
-        """Return a trajectory with its texts and outlines; pictures and trees are loaded separately."""
+        """Return a trajectory with its text and outlines. Pictures and trees are loaded separately."""
         opened = self.holding(trajectory_id)
         entry = opened.entry(trajectory_id)
         submitted = self._submitted.of_suite(opened.suite)

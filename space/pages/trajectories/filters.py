@@ -58,7 +58,7 @@ SORTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class TrajectoriesQuery:
-    """The reader's choice. An empty string does not filter; ``page`` counts from 1."""
+    """The reader's choice of trajectories. An empty string means no filter. ``page`` counts from 1."""
 
     suite: str = ""
     split: str = ""
@@ -162,13 +162,13 @@ def _most_are_wrong(entry: TrajectoryEntry, votes: Votes, main: Target) -> bool:
 
 
 PAGE_SIZE: Final = 24
-"""The number of runs on a page: six tasks of four agents."""
+"""The number of runs on a page: enough for six tasks with four agents each."""
 
 
 def browse_values(
     opened: OpenedDataset, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str]
 ) -> dict[str, Any]:
-    """Return the values of ``browse.html`` for a choice; ``tasks`` has the runs on the page, per task."""
+    """Return the values of ``browse.html`` for a choice; ``tasks`` has a list of runs per task."""
     page = Page.of(choose(opened.index.entries, choice, vote_counts, opened.targets), choice.page, PAGE_SIZE)
     by_task = groupby(page.items, key=lambda entry: (entry.benchmark, entry.task, entry.split))
     return {
@@ -186,7 +186,7 @@ def browse_values(
 def _fields(
     opened: OpenedDataset, vote_counts: VoteCounts, suites: Collection[str]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return the form's controls as (name, label, options); one without options is a text field."""
+    """Return the form's controls as (name, label, options). A control without options is a text field."""
     values = opened.index.values
     only = "" if "test" in opened.index.labels_on else " (dev)"
     agreements = {name: title for name, (title, _) in AGREEMENTS.items()}

@@ -52,7 +52,7 @@ def open_picture(content: bytes) -> Picture:
 
 
 def smaller(picture: Picture, width: int) -> Picture:
-    """Return the picture as WebP of this width in pixels, or unchanged if it is narrower or too large.
+    """Return the picture as WebP with this width in pixels, or unchanged if it is narrower or too large.
 
     Raise BrokenPicture if it cannot be decoded.
     """

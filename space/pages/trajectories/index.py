@@ -26,7 +26,7 @@ _TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal"
 
 
 Labels = Mapping[str, str | None]
-"""The answer to each target about a trajectory, as a value of the target; None means unsure or unanswered."""
+"""Answers about a trajectory as values of the targets, keyed by target. None means unsure or unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class TrajectoryEntry:
 class Index:
     """The entries in the order of their tasks, so that the runs of one task are next to each other.
 
-    ``values`` maps each field in LISTED to its distinct values in entry order, and ``subset`` to the subsets.
+    ``values`` has the distinct values of each field in LISTED, in the order of the entries. Under ``subset``
+    it has the names of the subsets.
     """
 
     entries: tuple[TrajectoryEntry, ...]
@@ -117,7 +118,7 @@ def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Trajector
 def labels_of(row: Mapping[str, Any]) -> Labels:
     """Return the answers in a row of `trajectories`, `annotations` or `judgments`, for targets with a column.
 
-    In columns of yes and no, 1 is yes and 0 is no; null is unsure everywhere.
+    In a yes/no column, 1 is yes and 0 is no. In every column, null is unsure.
     """
     return {name: _answer_in(row[name], values) for name, values in RELEASED_ANSWERS.items() if name in row}
 
@@ -146,9 +147,9 @@ RULE_BASED: Final = "functional"
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """Verdicts of judges on the main target of one trajectory, which is binary.
+    """The judges' verdicts on one trajectory for the main target, which has to be binary.
 
-    ``silent`` counts judges without a readable verdict.
+    ``silent`` counts the judges without a readable verdict.
     """
 
     yes: int = 0
@@ -161,12 +162,12 @@ class Votes:
 
     @property
     def fewer(self) -> int:
-        """The number of votes on the smaller side."""
+        """The number of votes of the minority."""
         return min(self.yes, self.no)
 
     @property
     def disagreement(self) -> float:
-        """The share of the votes on the smaller side, from 0 to 0.5; -1 if there are no votes."""
+        """The minority's share of the votes, from 0 to 0.5, or -1 if there are no votes."""
         return self.fewer / self.cast if self.cast else -1.0
 
 

@@ -20,13 +20,13 @@ from submissions.labels.versions import LabelStore
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """An expert's annotation, or the maintainers' decision, which comes first and is the label."""
+    """An expert's annotation, or the maintainers' decision. A decision comes first and is then the label."""
 
     title: str
     labels: Labels
 
     def answer(self, question: Target) -> str:
-        """Return the answer to a question as a value of the question, or ``unsure``."""
+        """Return the answer to a question, as one of the question's values or ``unsure``."""
         return self.labels.get(question.name) or UNSURE
 
 

@@ -54,7 +54,7 @@ SMALLEST_LARGE: Final = 640
 
 MOST_STEPS: Final = 40
 LONGEST_TEXT: Final = 3_000
-"""The most steps of a run that another page shows, and the most characters of each text in a step."""
+"""Other pages show at most this many steps of a run, and this many characters of each text in a step."""
 STEPS: Final = "/trajectories/steps"
 SEES_ALL: Final = BlindItems()
 TITLE: Final = "Trajectories"
@@ -141,7 +141,7 @@ def _story(explorer: Explorer, query: str, blind: BlindItems) -> Fragment:
 def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
     """Return the template's values for a trajectory, for readers and for annotators.
 
-    ``api`` is the path of pictures and trees, ``named`` the URL parameter that names the trajectory. A
+    ``api`` is the path of pictures and trees, and ``named`` is the URL parameter that names the trajectory. A
     ``step`` from the URL that is not a number means the first step.
     """
 
@@ -170,7 +170,7 @@ def _reasoning(explorer: Explorer, entry: TrajectoryEntry, judge: JudgeVerdict |
 def _dispute(
     explorer: Explorer, opened: OpenedDataset, story: Story, judge: JudgeVerdict | None
 ) -> dict[str, Any] | None:
-    """Return the form to dispute a label, or None if labels of this trajectory cannot be disputed here."""
+    """Return the form for disputing a label, or None if this trajectory's labels cannot be disputed here."""
     suite = explorer.served
     is_served = opened.suite == suite.name and suite.profile.serves("/disputes")
     known = suite.find(story.entry.trajectory_id) if is_served else None
@@ -276,7 +276,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 
 
 def _ends(steps: Sequence[StoryStep]) -> Sequence[StoryStep]:
-    """Return all steps of a short run; of a long run, the first and the last ones."""
+    """Return all steps of a short run, or the first and the last steps of a long one."""
     if len(steps) <= MOST_STEPS:
         return steps
     half = MOST_STEPS // 2

@@ -20,7 +20,7 @@ from space.web.cells import short_name
 
 @dataclass(frozen=True, slots=True)
 class PartAnswer:
-    """A judge's answer about a part. ``is_wrong`` is whether it contradicts the label, None if unknown."""
+    """A judge's answer about a part. ``is_wrong`` says whether it contradicts the label; None if unknown."""
 
     judge: str
     id: str
@@ -30,7 +30,7 @@ class PartAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """A step or another part of a run, with its label on one target and the judges' answers, as values."""
+    """A step or another part of a run. Its label and the judges' answers are values of one target."""
 
     step: str | None
     part: str | None

@@ -95,7 +95,7 @@ STEP_COLUMNS: Final = (
 """The columns of `steps` that a story needs."""
 
 LONGEST_TEXT: Final = 20_000
-"""The most characters of an observation on the page; the middle of a longer one is left out."""
+"""The page shows at most this many characters of an observation. The middle of a longer one is left out."""
 
 Size = tuple[int, int]
 """The width and height of a picture in pixels."""

@@ -41,7 +41,7 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 logger = logging.getLogger(__name__)
 
 MOST_JUDGES: Final = 20
-"""The most judges with files that a trajectory shows, best first; their columns stay in memory."""
+"""A trajectory shows at most this many judges with files: the best ones. Their columns stay in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +129,9 @@ def with_submitted(
 class JudgeVerdict:
     """A judge's verdict on a trajectory, with answers keyed by target.
 
-    ``main`` is the answer to the main target. ``key`` names the judge in the URL of its reasoning, ``row_id``
-    in the URL of its page. ``differs`` is whether the verdict contradicts the experts, or None if that is not
-    known.
+    ``main`` is the answer to the main target. ``key`` names the judge in the URL of its reasoning, and
+    ``row_id`` in the URL of its page. ``differs`` says whether the verdict contradicts the experts, and is
+    None if that is not known.
     """
 
     key: str
