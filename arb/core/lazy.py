@@ -70,7 +70,7 @@ class _LazyLoader(Loader):
 
 
 class _LazyFinder:
-    """A finder. As long as it ``is_active``, every module that it finds is lazy."""
+    """A module finder. While ``is_active`` is true, every module that it finds is lazy."""
 
     is_active = True
 

@@ -401,7 +401,7 @@ _MOST_VALUES = 30
 def _with_tags(
     trajectories: tuple[Trajectory, ...], subsets: Sequence[str], folder: Path
 ) -> tuple[Trajectory, ...]:
-    """Return the trajectories with their values in the columns that ``subsets`` names.
+    """Return the trajectories, tagged with their values in the columns that ``subsets`` names.
 
     Every report has figures by benchmark and by agent anyway, so benchmarks and agents need no tags.
     """

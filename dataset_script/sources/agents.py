@@ -89,7 +89,7 @@ def name_agents(
 
     Args:
         evaluations: The task and the facts of each evaluation.
-        agent_from: Names of the facts to form names from, instead of the usual name and the settings.
+        agent_from: The facts to form names from, instead of the usual name and the settings.
     """
     by_name: dict[str, list[tuple[str, AgentFacts]]] = defaultdict(list)
     for task, facts in evaluations:

@@ -273,7 +273,7 @@ class TrajectorySource:
         return {} if reward is None else {"reward": reward}
 
     def observed(self) -> Mapping[str, Observed]:
-        """Return each run's kinds of observations, keyed by id. Empty if that requires reading the runs."""
+        """Return each run's kinds of observations, keyed by id; nothing if the runs would have to be read."""
         return {}
 
     def data_hash(self, files: Iterable[SourceFile]) -> str:

@@ -41,7 +41,7 @@ def json_files(folder: Path) -> Iterator[Path]:
 
 
 def released_folders(place: Path, source: Path) -> frozenset[str]:
-    """Return the released layout's folders in ``place``. No other format's reader searches them."""
+    """Return the folders of the released layout in ``place``, which readers of other formats skip."""
     is_released = place in (source, source / "trajectories") and (place / "cleaned").is_dir()
     return frozenset({"cleaned", "judgments", "screenshots"} if is_released else ())
 

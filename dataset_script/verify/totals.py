@@ -82,7 +82,7 @@ class ShardFacts:
                 findings.add("wrong_split", self.shard.name, f"{task}: says {split}")
 
     def _take_row(self, trajectory_id: str, row: int, batch: pa.RecordBatch, digests: Digests) -> None:
-        """Record the number of steps, and hashes of the last step, of the trajectory in a row."""
+        """Record the trajectory in row ``row``: its number of steps, and the hashes of its last step."""
         end = self.ends[trajectory_id]  # adds the trajectory if it is new
         if self.shard.configuration == "steps":
             end["steps"] = end.get("steps", 0) + 1

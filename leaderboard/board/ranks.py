@@ -80,7 +80,7 @@ _ONE = 2.0**20
 class Contender:
     """A row to be ranked, with its value (higher is better) and the value's 95 % interval (None if unknown).
 
-    If the row has verdicts, ``samples`` has the value on each resample, of shape (n_resamples,), NaN if
+    If the row has verdicts, ``samples`` contains the value for each resample, of shape (n_resamples,), NaN if
     undefined. All contenders have the same resamples. Value, interval and samples are on the scale of
     `compared_value`. ``metric`` is the metric itself, by which the rows are ordered. If it is None, ``value``
     orders them.

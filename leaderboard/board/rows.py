@@ -296,7 +296,7 @@ def order_on_board(
 ) -> tuple[bool, bool, float, float, float, str, str]:
     """Return the sort key of a row on a board: comparable rows, then other rows, then references.
 
-    Within each group, rows that are ranked by the hidden half of the tasks are sorted by their rank, and
+    Within each group, rows that are ranked on the hidden half of the tasks are sorted by their rank, and
     other rows by their figures.
     """
     score = row.labels.get(target.name)

@@ -102,7 +102,7 @@ def problems_of(annotation: Annotation, questions: Sequence[Target] = ()) -> lis
 def with_opaque_annotators(annotations: Iterable[Annotation], prefix: str = "annotator-") -> list[Annotation]:
     """Return the annotations with the names replaced by ``annotator-1``, ``annotator-2`` … in file order.
 
-    Names that differ only in surrounding spaces are one person. Rows of decisions are not changed.
+    Names that differ only in surrounding spaces are treated as one person. Rows of decisions are not changed.
     """
     ids: dict[str, str] = {}
     found = []

@@ -99,7 +99,7 @@ class PaperTable:
         return [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
 
     def cells(self) -> Iterator[tuple[str, PaperCell]]:
-        """Yield (name, cell) for every cell. The name joins the cell's headings."""
+        """Yield (name, cell) for every cell. The name consists of the cell's headings."""
         for row in self.rows:
             for span, column, cell in zip(self.spans, self.columns, row.cells, strict=True):
                 yield ", ".join(filter(None, (*row.headings, span, column))), cell

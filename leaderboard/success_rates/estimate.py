@@ -128,7 +128,7 @@ class _Regression:
         return of_value * self.share + self.of_crashes * self.value
 
     def interval_on_tasks(self) -> tuple[float, float]:
-        """Return the interval of the agent's rate on tasks like these."""
+        """Return the interval for the agent's rate on other tasks of the same kind."""
         n_tasks = len(self.of_crashes)
         if n_tasks < 2:
             return 0.0, 1.0

@@ -51,7 +51,7 @@ def _names_agent(run: str) -> bool:
 
 
 def _name_agents(runs: Sequence[str]) -> bool:
-    """Return whether any id names an agent, or there is no id."""
+    """Return True if any id names an agent, or if there are no ids."""
     return not runs or any(map(_names_agent, runs))
 
 

@@ -61,7 +61,7 @@ def model_key(name: str) -> str:
 class SuiteBoard:
     """A suite with its board. Counts by task are used only if its labels are public.
 
-    Boards with the same digest are equal, so that their figures are computed once.
+    Boards with the same digest compare equal, so their figures are computed only once.
     """
 
     name: str

@@ -186,7 +186,7 @@ def _find(
 
 
 def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
-    """Return a judge from a column of answers. Answers between 0 and 1 are scores."""
+    """Make a judge from a column of answers. They are scores if any of them is between 0 and 1, exclusive."""
     has = ~np.isnan(answers)
     is_score = bool(np.any((answers[has] > 0) & (answers[has] < 1)))
     verdicts = np.where(has, answers >= threshold if is_score else answers >= 0.5, -1).astype(np.int8)
@@ -309,7 +309,7 @@ def _has_one_each(table: NamedTable, name: str) -> bool:
 
 
 def _usual_id(table: NamedTable) -> str | None:
-    """Return the first column with a usual name of an id and one value per row, or None."""
+    """Return the first column that has a usual name for ids and a different value in each row, or None."""
     by_name = {str(name).lower(): str(name) for name in reversed(list(table.frame.columns))}
     usual = [by_name[name] for name in ID_NAMES if name in by_name]
     return next((name for name in usual if _has_one_each(table, name)), None)

@@ -139,7 +139,8 @@ def _tools(endpoints: Endpoints, suite_of_board: Suite) -> tuple[Callable[..., A
         label: what the verdicts are about.
         metric: the metric to rank by.
         suite: the suite, by default the server's default suite.
-        limit: the most judges. An answer has at most 10 kB, so there may be fewer; n_rows counts them all.
+        limit: the maximum number of judges. An answer has at most 10 kB, so it may list fewer; n_rows
+            counts all judges.
         """
         with errors_as(ToolError):
             return await endpoints.run(

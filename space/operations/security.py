@@ -66,7 +66,7 @@ def script_hashes(html: str) -> tuple[str, ...]:
 
 POLICY: Final = "Content-Security-Policy"
 ANYWHERE: Final = "frame-ancestors *"
-"""The end of the policy of a page that every site may show in a frame."""
+"""The last directive of the policy of pages that any site may show in a frame."""
 _FILES: Final = "/file="
 _ASSETS: Final = "/assets/"
 """The folder of Gradio's scripts and styles (60 files on the page /submit). Of our headers, these files need

@@ -214,7 +214,7 @@ def _novel(sequence: Sequence[object]) -> int:
 
 
 def _secret_in(path: Path) -> bytes:
-    """Return the secret in a file, creating the file if needed. Processes may call this at the same time."""
+    """Return the secret in a file, creating the file if needed. Several processes may call this at once."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # only its owner can read it

@@ -174,7 +174,7 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
 
 
 def _read_secret_check(folder: Path) -> KnownSecret | None:
-    """Return the secret that an export names, or None. Raises BackupError if the file is invalid."""
+    """Return the check value of an export's secret, if any. Raises BackupError if the file is invalid."""
     with _unchanged(folder, SECRET_CHECK), suppress(FileNotFoundError):
         fields = json.loads((folder / SECRET_CHECK).read_bytes())
         return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))

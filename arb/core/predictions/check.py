@@ -358,7 +358,7 @@ def _benchmarks(
 def _summary(
     codes: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64], is_binary: bool
 ) -> BenchmarkSummary:
-    """Summarize the rows about the items at ``expected`` positions. An item with two rows counts once."""
+    """Summarize the rows for the items at the positions ``expected``. An item with two rows counts once."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & is_answered(codes)
     covered = np.unique(positions[decided]).size

@@ -272,7 +272,10 @@ def threshold(
 
 
 def _test_run(found: thresholds.Threshold, run: Path, threshold: Path, suite: str | None) -> list[str]:
-    """Return arguments of `judges run` that apply a threshold to test. The user has to complete them."""
+    """Return arguments for `judges run` that apply a threshold to the split test.
+
+    The user has to add the options that connect to the models.
+    """
     known = found.configuration
     name, voted = found.judge, {}
     if (known["samples"] or 1) > 1:

@@ -287,7 +287,7 @@ class CallExecutor:
             return reply
 
     async def _sleep_unless_closed(self, seconds: float) -> None:
-        """Sleep, but return as soon as the limit is closed; the next attempt then raises the reason."""
+        """Sleep, but return as soon as the limit is closed; the next attempt then raises the error."""
         waits = [asyncio.ensure_future(each) for each in (self._sleep(seconds), self._limit.closed.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

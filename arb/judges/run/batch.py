@@ -42,7 +42,7 @@ one."""
 
 
 class ReplyMissingError(ValueError):
-    """Raised if a call has no reply yet. Then the trajectory is judged in a later round."""
+    """Raised if a call has no reply yet. The trajectory is judged in a later round."""
 
 
 def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float | None = None) -> RunEnd:

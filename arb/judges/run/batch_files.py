@@ -317,7 +317,10 @@ class BatchCollector:
             self.progress.spend.count(kept)
 
     def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
-        """Give up a failed call, or leave it open. ``counts`` says if it counts towards `MAX_FAILURES`."""
+        """Record a failed call: give up on it, or leave it open for another attempt.
+
+        ``counts`` says whether it counts towards `MAX_FAILURES`.
+        """
         self.cache.note_attempt(key, failure.kind, failure.message)
         cost_usd = self.prices.cost(self.models[entry.role], failure.usage, is_batch=True)
         if cost_usd is not None:

@@ -268,7 +268,7 @@ OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]
 
 
 class _PromptChangedError(Exception):
-    """Raised if a judge makes a call with texts other than those recorded."""
+    """Raised if a judge makes a call whose prompt differs from the recorded one."""
 
 
 def prompts_changed(

@@ -48,7 +48,7 @@ AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
 ERRORS_BEHIND: Final = {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
 """The kind of error that each of these metrics counts; all other metrics count both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
-"""A function that returns the address of the errors behind a row's metric, or "" if they are hidden."""
+"""A function that returns the address of the page of errors behind a row's metric, or "" if it is hidden."""
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:

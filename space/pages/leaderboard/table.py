@@ -78,7 +78,7 @@ class BoardView:
 
     @property
     def count(self) -> str:
-        """The number of judges in words, such as ``101 to 200 of 250 judges``."""
+        """A text that says which judges are shown, such as ``101 to 200 of 250 judges``."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
         first, last = self.row_range
         if first == 1 and last == self.n_rows:

@@ -199,7 +199,7 @@ def _visible(opened: OpenedDataset, blind: BlindItems) -> OpenedDataset:
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> tuple[TrajectoriesQuery, list[str]]:
-    """Return the choice in a query, and its invalid parameters. The default dataset has no ``suite``."""
+    """Return the choice in a query, and its invalid parameters. The default dataset needs no ``suite``."""
     suites = [dataset.suite for dataset in explorer.datasets()]
     choice, refused = read_choice(query, known_values(opened, suites))
     return replace(choice, suite="" if opened.suite == suites[0] else opened.suite), refused
