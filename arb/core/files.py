@@ -17,6 +17,9 @@ PROJECT = "agent-reward-bench-space"
 PART_PREFIX = ".part-"
 """Prefix of the name of a file that is being written. A killed process leaves such a file behind."""
 
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The error numbers of a disk, or of a user's quota on it, that has no room left."""
+
 _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
 """The error numbers of operating systems and file systems that cannot flush a folder."""
 
