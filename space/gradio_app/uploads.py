@@ -80,10 +80,7 @@ class UploadStore:
             self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file as HASH/NAME and return its path.
-
-        Raise HTTPException if it exceeds the limits, or DiskFull.
-        """
+        """Store a file as HASH/NAME and return its path. Raise HTTPException above a limit, or DiskFull."""
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:

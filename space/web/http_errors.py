@@ -23,13 +23,7 @@ from arb.core.files import DISK_FULL
 from arb.core.judge_info import DeclarationError
 from leaderboard.errors import ErrorTagInvalid
 from submissions.app import SubmissionsApp
-from submissions.errors import (
-    PermissionDenied,
-    RateLimited,
-    SubmissionError,
-    TemporarilyClosed,
-    disk_full,
-)
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed, disk_full
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
