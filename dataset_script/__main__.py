@@ -1,7 +1,6 @@
 """``arb data``: get, build, verify and publish the dataset, list suites and runs."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,9 +19,10 @@ from arb.core.cli import (
     stopped_like_ctrl_c,
     then,
     words,
+    write_file,
 )
 from arb.core.console import printable, text_table
-from arb.core.files import new_folder
+from arb.core.files import atomic_write, new_folder
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION
 from arb.core.lazy import lazy_imports
 from arb.core.suite import load_dev_labels, load_suite, shipped_suites
@@ -144,7 +144,7 @@ def get(
             # With this exit code, the dataset was built without the files that are broken in the release.
             if ended.exit_code != commands.DAMAGED_FILES:
                 raise
-        built_of.write_text(made_of, encoding="utf-8")
+        atomic_write(built_of, made_of)
     typer.echo("3 of 3: verifying", err=True)
     commands.verify(str(staged), allow_missing=left_out)
     output.put_in_place(staged, out)
@@ -168,7 +168,9 @@ def _put_sample(out: Path) -> None:
         if out.exists():
             raise FileExistsError(out)
         with new_folder(out) as part:
-            shutil.copytree(Path(sample.__file__).parent / "data", part, dirs_exist_ok=True)
+            data = Path(sample.__file__).parent / "data"
+            for file in (path for path in data.rglob("*") if path.is_file()):
+                write_file(part / file.relative_to(data), file.read_bytes())
             readme = part / "README.md"
             text = card.card_for(readme.read_text(encoding="utf-8"), out.name)
             title, rest = text.split("\n# ", 1)

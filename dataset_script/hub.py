@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
+from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop, write_file
 from arb.core.console import new_console, printable
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
 from arb.core.lazy import lazy_imports
@@ -162,8 +162,7 @@ def show(
         picture = step.pop("screenshot", None)
         if pictures is not None and picture is not None:
             kind = {b"\x89": "png", b"R": "webp"}.get(picture["bytes"][:1], "jpg")
-            pictures.mkdir(parents=True, exist_ok=True)
-            (pictures / f"step-{step['num']}.{kind}").write_bytes(picture["bytes"])
+            write_file(pictures / f"step-{step['num']}.{kind}", picture["bytes"])
     if as_json:
         print_json(found)
         return

@@ -22,6 +22,7 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import counted, percent, progress_bar, text_table
+from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
 from submissions.errors import RecordsUnavailable, SubmissionError
 
@@ -420,9 +421,7 @@ def export_labels(
     if found is None:
         stop(versions.not_published(service.suite.name, version, known), code=1)
     try:
-        content = service.files.read(found.file_sha256)
-        out.touch(mode=0o600, exist_ok=False)
-        out.write_bytes(content)
+        atomic_write(out, service.files.read(found.file_sha256), 0o600)
     except ValueError as problem:
         stop(str(problem), code=1)
     typer.echo(f"{out.name}: label version {found.version} of {service.suite.name}")

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from arb.core.console import new_console, printable
-from arb.core.files import atomic_write, install_command
+from arb.core.files import DISK_FULL, atomic_write, install_command
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
@@ -120,9 +120,6 @@ UNGROUPED: Final = 12
 """If a command has at most this many options, its help lists them without headings."""
 
 
-_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-
 class CommandGroup(TyperGroup):
     """A command group. It reports an unusable file, or a missing extra `space`, in one line."""
 
@@ -142,9 +139,9 @@ def _describe_file_error(problem: OSError) -> str:
     """Return a line that names the file. Errors that are not about a file are raised again."""
     if problem.errno is None and problem.args:  # of a library, with a message of its own
         return str(problem)
-    if problem.filename is None and problem.errno not in (errno.EIO, *_DISK_FULL):
+    if problem.filename is None and problem.errno not in (errno.EIO, *DISK_FULL):
         raise problem
-    advice = "free some space on the disk" if problem.errno in _DISK_FULL else "check the path"
+    advice = "free some space on the disk" if problem.errno in DISK_FULL else "check the path"
     what = "a file" if problem.filename is None else f"{os.fsdecode(problem.filename)}:"
     return f"{what} cannot be read or written ({problem.strerror}); {advice}"
 

@@ -17,6 +17,9 @@ PROJECT = "agent-reward-bench-space"
 PART_PREFIX = ".part-"
 """The prefix of the name of a file that is being written. A killed process leaves such a file behind."""
 
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The error numbers of a disk, or of a user's quota on it, that has no room left."""
+
 _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
 """The error numbers that operating systems and file systems return if they cannot flush a folder."""
 
@@ -36,20 +39,17 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
-    try:
+    with errors_name(path, part):
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     try:
         flush(path.parent)
     except OSError as error:
@@ -70,12 +70,26 @@ def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
     path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
-    part.mkdir(mode)
+    with errors_name(path, part):
+        part.mkdir(mode)
+        try:
+            yield part
+            part.rename(path)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def errors_name(path: Path, part: Path | None = None) -> Iterator[None]:
+    """Make the block's errors name ``path`` if the disk is full, or if they name the temporary ``part``."""
     try:
-        yield part
-        part.rename(path)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in DISK_FULL:
+            error.filename = str(path)
+        elif part is not None and str(error.filename).startswith(str(part)):
+            error.filename = str(error.filename).replace(str(part), str(path), 1)
+        raise
 
 
 def project_file(name: str) -> Path:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from arb.core.files import errors_name
 from arb.core.ids import TrajectoryId, reading_key
 from arb.core.suite import Suite
 from dataset_script.schema import Column
@@ -74,9 +75,14 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
     With ``create``, a missing file is created with a new key, readable only by its owner.
     """
     if create and not path.exists():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(KEY_BYTES) + "\n")
+        with errors_name(path):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                    file.write(secrets.token_hex(KEY_BYTES) + "\n")
+            except OSError:
+                path.unlink()
+                raise
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError) as error:

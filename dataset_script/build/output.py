@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from arb.core.files import flush
+from arb.core.files import errors_name, flush
 from arb.core.hub import PublishError, published_files
 
 MARKER: Final = "<!-- made by: python -m dataset_script build -->"
@@ -77,7 +77,7 @@ def work_folder(out: Path) -> Iterator[WorkFolder]:
     path = target.parent / f".{target.name}.work"
     work = WorkFolder(path / "parts", path / "staged")
     work.parts.mkdir(parents=True, exist_ok=True)
-    with (path / "lock").open("w") as lock:
+    with errors_name(out), (path / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

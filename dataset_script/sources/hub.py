@@ -28,7 +28,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError 
 )
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
-from arb.core.files import atomic_write
+from arb.core.files import atomic_write, errors_name
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, describe_failure, is_repo_name, patiently
 
 FAILURES_IN_A_ROW: Final = 16
@@ -103,7 +103,8 @@ class Downloads:
                 raise HubError("the download is shorter or longer than it should be") from error
 
         try:
-            patiently(get, path, self.sleep, self.say)
+            with errors_name(self.out / path):
+                patiently(get, path, self.sleep, self.say)
         except HubError as error:
             return path, str(error).removeprefix(f"{path}: ")
         except OSError as error:

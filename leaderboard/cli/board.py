@@ -10,6 +10,7 @@ import typer
 
 from arb.core.cli import JsonOption, plain_console, stop, write_file
 from arb.core.console import counted, printable
+from arb.core.files import new_folder
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import EVIDENCE, metric_name
 from leaderboard.cli.options import described
@@ -80,8 +81,9 @@ def export(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         stop(f"{out} exists and is not an empty folder; name a new one with --out")
     files = every_eval_ever.every_eval_ever(found, int(time.time()) if retrieved is None else retrieved)
-    for name, content in files.items():
-        write_file(out / name, content)
+    with new_folder(out) as part:
+        for name, content in files.items():
+            write_file(part / name, content)
     typer.echo(f"Wrote {counted(len(files), 'judge')} to {out}.")
 
 

@@ -81,8 +81,6 @@ def validate(  # noqa: PLR0913 - a command's options
         if out is not None:
             for path in scout.write_scout(read, out):
                 typer.echo(f"{path}: written", err=True)
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}", BAD_INPUT)
     except tables.TableError as problem:
         stop(str(problem), BAD_INPUT)
     if disagreements is not None:

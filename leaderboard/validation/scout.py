@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from arb.core.files import new_folder
 from leaderboard.validation.tables import JudgeAnswers, TableError, ValidationTable
 
 _SCAN: Final = ("transcript_id", "value", "value_type")
@@ -118,23 +119,22 @@ def write_scout(table: ValidationTable, folder: Path) -> list[Path]:
     names = _scanner_names([judge.name for judge in table.judges])
     content = json.dumps([lines, [[judge.name, judge.verdicts.tolist()] for judge in table.judges]])
     scan_id = hashlib.sha256(content.encode()).hexdigest()[:22]
-    scan = folder / f"scan_id={scan_id}"
-    scan.mkdir(parents=True)
-    validation = folder / "validation.jsonl"
-    validation.write_text(lines, encoding="utf-8")
     spec = {
         "scan_id": scan_id,
         "scan_name": "judges",
         "scanners": {name: {"name": name} for name in names},
         "validation": {name: {"cases": cases} for name in names},
     }
-    (scan / "_scan.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
-    (scan / "_summary.json").write_text(
-        json.dumps({"scanners": {name: {"scans": len(ids)} for name in names}})
-    )
-    for name, judge in zip(names, table.judges, strict=True):
-        pq.write_table(_results(table, judge, name, scan_id), scan / f"{name}.parquet")
-    return [validation, scan]
+    summary = {"scanners": {name: {"scans": len(ids)} for name in names}}
+    validation, scan = Path("validation.jsonl"), Path(f"scan_id={scan_id}")
+    with new_folder(folder) as part:
+        (part / scan).mkdir()
+        (part / validation).write_text(lines, encoding="utf-8")
+        (part / scan / "_scan.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
+        (part / scan / "_summary.json").write_text(json.dumps(summary))
+        for name, judge in zip(names, table.judges, strict=True):
+            pq.write_table(_results(table, judge, name, scan_id), part / scan / f"{name}.parquet")
+    return [folder / validation, folder / scan]
 
 
 def _scanner_names(judges: Sequence[str]) -> list[str]:

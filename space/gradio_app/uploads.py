@@ -23,6 +23,7 @@ from arb.core.settings import Settings
 from space.gradio_app.limits import Holdings, Sender
 from space.operations.limits import SenderRefused
 from space.web.body_limits import FORM_LIMITS, PAGE_UPLOAD, TOO_LARGE
+from submissions.errors import stores_in
 from submissions.intake.upload import safe_file_name
 
 KEPT_SECONDS: Final = 3600
@@ -79,7 +80,7 @@ class UploadStore:
             self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file as HASH/NAME and return its path; raise HTTPException if it exceeds the limits."""
+        """Store a file as HASH/NAME and return its path. Raise HTTPException above a limit, or DiskFull."""
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:
@@ -93,9 +94,15 @@ class UploadStore:
 
     def _write(self, content: bytes, name: str) -> Path:
         path = self.folder / hashlib.sha256(content).hexdigest() / name
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(exist_ok=True)
-        atomic_write(path, content, 0o600)
+        with stores_in(self.folder):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
+            try:
+                atomic_write(path, content, 0o600)
+            except OSError:
+                with suppress(OSError):  # the folder holds the same content under another name
+                    path.parent.rmdir()
+                raise
         return path
 
     def _seconds_left(self, sender: str) -> float:

@@ -8,10 +8,10 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
 from typing import Final, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from space.operations.limits import SenderRefused
+from submissions.errors import stores_in
 
 AT_ONCE: Final = 4
 """The number of slots, that is, of requests handled at the same time. Each can take 120 MB and a process."""
@@ -243,20 +244,16 @@ class Admission:
         self._app, self._uploads, self._sender, self._admits = app, uploads, sender, admits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Receive the body, wait for a slot, and pass the request on, or raise QueueFull."""
+        """Receive the body, wait for a slot, and pass the request on, or raise QueueFull or DiskFull."""
         if scope["type"] != "http" or scope["method"] != "POST" or not self._admits(scope["path"]):
             await self._app(scope, receive, send)
             return
         sender = self._sender(Request(scope))
         self._uploads.require_room(sender)  # before the body is read
-        with SpooledTemporaryFile(BODY_IN_MEMORY) as body:
-            more = True
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return
-                body.write(message.get("body", b""))
-                more = message.get("more_body", False)
+        body = await _received(receive)
+        if body is None:
+            return
+        with body:
             left: int | None = body.tell()
             body.seek(0)
 
@@ -275,3 +272,20 @@ class Admission:
                     await send(message)
 
                 await self._app(scope, replay, send_without_slot)
+
+
+async def _received(receive: Receive) -> SpooledTemporaryFile[bytes] | None:
+    """Return a request's body, at its end, or None if the client has disconnected. Raise DiskFull."""
+    # Closing a file on a full disk fails, too, so only a complete body leaves the stack open.
+    with stores_in(gettempdir()), ExitStack() as stack:
+        body = stack.enter_context(SpooledTemporaryFile(BODY_IN_MEMORY))
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body.write(message.get("body", b""))
+            more = message.get("more_body", False)
+        body.flush()
+        stack.pop_all()
+        return body

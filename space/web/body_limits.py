@@ -118,7 +118,7 @@ class BodyLimits:
             await self._bounded(scope, receive, send, most, refusal, sender)
         except TemporarilyClosed as error:
             headers = {"Retry-After": str(error.RETRY_AFTER_SECONDS)}
-            await self._answer(scope, 503, str(error), headers)(scope, receive, send)
+            await self._answer(scope, error.STATUS, str(error), headers)(scope, receive, send)
         except HTTPException as error:  # also raised by an inner middleware that has not responded yet
             headers = dict(error.headers or {})
             if delay_s := getattr(error, "delay_s", 0.0):

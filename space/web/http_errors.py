@@ -6,6 +6,7 @@ Under ``/api``, an error is JSON. Elsewhere, it is a page if the client accepts 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from math import ceil
+from tempfile import gettempdir
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -18,10 +19,11 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import HTTPConnection
 
+from arb.core.files import DISK_FULL
 from arb.core.judge_info import DeclarationError
 from leaderboard.errors import ErrorTagInvalid
 from submissions.app import SubmissionsApp
-from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed, disk_full
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
@@ -60,7 +62,7 @@ def add_error_handlers(
         return problem(request, 403 if isinstance(error, PermissionDenied) else 409, str(error))
 
     async def closed_for_now(request: Request, error: TemporarilyClosed) -> Response:
-        return problem(request, 503, str(error), {"Retry-After": str(error.RETRY_AFTER_SECONDS)})
+        return problem(request, error.STATUS, str(error), {"Retry-After": str(error.RETRY_AFTER_SECONDS)})
 
     async def limit_reached(request: Request, error: RateLimited) -> Response:
         if error.next_at.year >= 9999:  # there is no next time
@@ -85,6 +87,9 @@ def add_error_handlers(
         return await request_validation_exception_handler(request, error)
 
     async def http_error(request: Request, error: StarletteHTTPException) -> Response:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.errno in DISK_FULL:  # the form has files of more than 1 MB
+            return await closed_for_now(request, disk_full(gettempdir()))
         status, message = _unreadable_body(error) or (error.status_code, error.detail)
         if status >= 400 and wants_page(request.url.path, request.headers):
             return problem(request, status, str(message), error.headers)

@@ -1,8 +1,6 @@
 """Intake of prediction files: check, dry run, submit and score."""
 
-import errno
 import logging
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +8,7 @@ from typing import Any
 
 from arb.core.judge_info import JudgeInfo
 from leaderboard.report import score_report
-from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, TemporarilyClosed
+from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, TemporarilyClosed, stores_in
 from submissions.intake.accounts import Actor, age_problem
 from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload, read_upload, reasons_to_hold
@@ -93,13 +91,8 @@ class IntakeService:
         if problem := age_problem(actor, app.suite.rules, app.clock().date()):
             raise PermissionDenied(problem)
         app.secret  # noqa: B018 - reading it stores its check value in the records
-        try:
+        with stores_in(app.files.folder):
             app.files.keep(upload.content)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            logger.warning("a submission cannot be stored: %s", os.strerror(error.errno))
-            raise TemporarilyClosed("the server's disk is full, so nothing was stored; try later") from error
         reasons: tuple[str, ...] = ()
         if not app.suite.labels_are_public:
             suite = app.suite

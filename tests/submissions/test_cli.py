@@ -1,6 +1,8 @@
 """Tests of the commands on records: output, exit codes and one-line errors, and `export-labels`."""
 
+import errno
 import json
+import os
 
 import pytest
 
@@ -62,6 +64,18 @@ def test_nothing_is_written_over(export_labels, two_sets, tmp_path):
     code, said = export_labels("--out", "labels.csv")
     assert code == 2 and "already exists" in said
     assert (tmp_path / "labels.csv").read_text() == "mine"
+
+
+def test_on_a_full_disk_no_half_of_a_set_is_left(export_labels, two_sets, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        code, said = export_labels("--out", "labels.csv")
+    assert code == 2 and said.startswith("error: labels.csv: cannot be read or written (No space left")
+    assert not (tmp_path / "labels.csv").exists()
+    assert export_labels("--out", "labels.csv")[0] == 0
 
 
 def test_a_set_that_is_not_there_is_told_with_those_that_are(export_labels, two_sets):

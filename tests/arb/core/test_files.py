@@ -16,8 +16,9 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as found:
         atomic_write(path, "two")
+    assert found.value.filename == str(path)
     assert path.read_text() == "one"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -45,6 +46,15 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path):
         (part / "one.txt").write_text("1")
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
+
+
+def test_an_error_in_a_new_folder_names_the_folder_and_not_its_temporary_name(tmp_path):
+    with pytest.raises(FileNotFoundError) as found, new_folder(tmp_path / "folder") as part:
+        (part / "none" / "one.txt").write_text("1")
+    assert found.value.filename == str(tmp_path / "folder" / "none" / "one.txt")
+    with pytest.raises(OSError, match="No space left") as found, new_folder(tmp_path / "folder"):
+        raise OSError(28, "No space left on device")
+    assert found.value.filename == str(tmp_path / "folder")
 
 
 def test_a_folder_with_files_is_never_replaced(tmp_path):

@@ -1,5 +1,6 @@
 """Fetching the released layout with the Hub's own client from a Hub on this machine, faults included."""
 
+import errno
 import json
 import os
 import signal
@@ -281,6 +282,19 @@ def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(get, ou
     with pytest.raises(HubError, match=r"but only 0\.0 GB are free"):
         get()
     assert data(out) == {}
+
+
+def test_a_disk_that_fills_up_is_reported_with_the_file(get, out, monkeypatch):
+    def full(self, repo, path, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HfApi, "hf_hub_download", full)
+        with pytest.raises(HubError, match=rf"No space left on device: '{out}/\w+.*; run the same command"):
+            get()
+    assert data(out) == {}
+    get()
+    assert data(out) == expected()
 
 
 def test_two_fetches_into_one_folder_do_not_get_into_each_others_way(hub, get, out):

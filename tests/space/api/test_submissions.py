@@ -59,7 +59,7 @@ def test_a_dev_file_is_checked_against_dev(client, service):
     assert post(client, "/api/check?split=test", content).json()["acceptable"] is False
 
 
-def test_a_full_disk_is_503_for_a_while_and_nothing_is_half_stored(client, service, monkeypatch):
+def test_a_full_disk_is_507_for_a_while_and_nothing_is_half_stored(client, service, monkeypatch):
     content = verdicts(service.suite)
 
     def full(descriptor):
@@ -68,8 +68,8 @@ def test_a_full_disk_is_503_for_a_while_and_nothing_is_half_stored(client, servi
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         refused = post(client, "/api/submissions", content, DECLARED)
-    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "30")
-    message = "the server's disk is full, so nothing was stored; try later"
+    assert (refused.status_code, refused.headers["Retry-After"]) == (507, "30")
+    message = "the Space's disk is full, so nothing was stored; try again later"
     assert refused.json() == {"detail": message}
     assert [path for path in service.files.folder.rglob("*") if path.is_file()] == []
     assert not service.records.board().rows

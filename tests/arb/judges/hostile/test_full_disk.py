@@ -3,7 +3,6 @@
 import contextlib
 import json
 import resource
-import subprocess
 from collections import Counter
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.storage import StorageError
 from arb.judges.types import Reply
+from tests.support import disks
 from tests.support.judge_runs import invoke, options, predictions
 from tests.support.llm_server.server import LLMServer
 
@@ -43,17 +43,8 @@ def largest_file(size: int):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of 96 kB, and a function that makes it larger."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-
-    def mount(options: str) -> bool:
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        return subprocess.run(command, capture_output=True).returncode == 0
-
-    if not mount("size=96k"):
-        pytest.skip("a file system cannot be mounted here")
-    yield folder, lambda: mount("remount,size=64m")
-    subprocess.run(["umount", str(folder)], check=True)
+    with disks.small_disk(tmp_path / "disk", "96k") as grow:
+        yield tmp_path / "disk", grow
 
 
 def assert_stopped_in_one_line(result, reason: str) -> None:
