@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import typer.main
 import typer.testing
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine
@@ -165,6 +166,15 @@ def _next_steps_are_commands(monkeypatch):
 
     printable = cli.printable
     monkeypatch.setattr(cli, "printable", checked)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _httpx_is_patient():
+    """Clients wait for an answer longer than five seconds, which a busy machine may need."""
+    with pytest.MonkeyPatch.context() as patched:
+        for wait in ("connect", "read", "write", "pool"):
+            patched.setattr(DEFAULT_TIMEOUT_CONFIG, wait, 120)
+        yield
 
 
 @pytest.fixture

@@ -58,6 +58,8 @@
     show();
   }
 
-  if (document.cookie.split("; ").some((cookie) => cookie.startsWith("arb-signed-in="))) ask();
-  else { account = { name: null, is_maintainer: false }; show(); }
+  if (document.cookie.split("; ").some((cookie) => cookie.startsWith("arb-signed-in="))) {
+    document.body.classList.add("is-signed-in"); // so that no key or click is lost before the server responds
+    ask();
+  } else { account = { name: null, is_maintainer: false }; show(); }
 })();

@@ -24,7 +24,7 @@ REPO = "the-lab/agent-reward-bench"
 SHARD = 16_000_000
 
 LOAD = """
-import json, sys
+import json, os, sys
 from datasets import load_dataset
 for configuration in sys.argv[3].split(","):
     asked = {"name": configuration} if configuration else {}
@@ -32,6 +32,8 @@ for configuration in sys.argv[3].split(","):
     for split, rows in loaded.items():
         of_image = lambda image: [image.size, image.getpixel((0, 0))]
         print(json.dumps([configuration, split, list(rows)], default=of_image))
+sys.stdout.flush()
+os._exit(0)  # on a busy machine a thread of pyarrow 26 may still run, and abort the process: 2 of 36 did
 """
 FIRST_ROW = """
 import json, os, sys, time

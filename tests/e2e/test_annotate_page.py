@@ -525,3 +525,12 @@ def test_errors_are_tagged_by_keyboard_and_the_tags_of_others_come_after_ones_ow
     expect(tags).to_contain_text("CANARY")
     expect(page.locator("details.tags")).to_have_count(1)
     page.locator("article.error.is-current").wait_for()  # one goes on where one was
+
+
+def test_a_key_pressed_before_the_server_says_who_is_signed_in_is_not_lost(page, space):
+    sign_in(page, space, "zoe")
+    judge = json.loads(space.get("/api/board.json"))["rows"][0]["id"]
+    page.route("**/api/me", lambda route: None)  # gets no answer
+    page.goto(f"{space.url}/errors?judge={judge}&split=test")
+    page.keyboard.press("2")
+    expect(page.locator("article.error").first.locator("button[type=submit]")).to_be_focused()

@@ -15,6 +15,7 @@ from arb.judges.run.folder import read_judgments
 from arb.judges.types import Message, ModelSettings, OptionsError, RateLimits, Request, Tool
 from tests.support import provider_server as wire
 from tests.support.call_executor import Kit, call
+from tests.support.clocks import patient_time_limits
 from tests.support.judges import image
 from tests.support.llm_server.http import Answer
 from tests.support.provider_server import ProviderServer, as_json, require_clients
@@ -65,7 +66,8 @@ def attempt(model: ModelSettings, question=QUESTION, without=("seed",), timeout_
         finally:
             await endpoint.close()
 
-    return asyncio.run(run())
+    with patient_time_limits():
+        return asyncio.run(run())
 
 
 def failure(provider: str, *answers: Answer, **how) -> CallFailed:

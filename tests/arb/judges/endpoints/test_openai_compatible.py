@@ -21,6 +21,7 @@ from arb.judges.endpoints.openai_compatible import (
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
 from arb.judges.types import Image, Message, ModelSettings, Reply, Request, TokenProbability, ToolCall
+from tests.support.clocks import patient_time_limits
 from tests.support.json_values import ANY_JSON
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FAULTS, FaultPlan
@@ -233,7 +234,8 @@ def attempt(server, model=MODEL, asked=CLIENT_ASKED, unsupported_params=frozense
         async with open_endpoint(server, **how) as endpoint:
             return await endpoint.attempt(Request(model, asked, 50, unsupported_params))
 
-    return asyncio.run(run())
+    with patient_time_limits():
+        return asyncio.run(run())
 
 
 def failure_of(server, **how):

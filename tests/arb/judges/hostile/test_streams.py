@@ -150,6 +150,7 @@ class Endless:
                 writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
                 await writer.drain()
                 self.sent += len(piece)
+                await asyncio.sleep(0)  # the client reads meanwhile: else up to 32 MB wait in the sockets
         writer.close()
 
 
@@ -200,8 +201,8 @@ def test_an_answer_without_an_end_ends_its_call_and_takes_bounded_memory(head, p
     assert (failure.kind, failure.maybe_paid, failure.raw) == ("final", True, None)
     # what was read, once more while its buffer grows, and what the server of this process holds
     assert peak < 3 * MAX_REPLY_BYTES
-    # a sixteenth more than the bound may wait in the sockets; of zipped bytes a thousandth is needed
-    assert endless.sent < MAX_REPLY_BYTES * 17 / 16 + 8_000_000
+    # a sixteenth more than the bound may be on its way; of zipped bytes a thousandth is needed
+    assert endless.sent < MAX_REPLY_BYTES * 17 / 16
 
 
 @pytest.mark.slow
@@ -218,7 +219,7 @@ def test_a_line_of_a_batch_without_an_end_ends_its_reading():
 
     with pytest.raises(CallFailed, match="longer than 32 MiB"):
         asyncio.run(read())
-    assert endless.sent < MAX_REPLY_BYTES * 17 / 16 + 8_000_000
+    assert endless.sent < MAX_REPLY_BYTES * 17 / 16
 
 
 def test_the_users_headers_follow_no_redirect():

@@ -150,7 +150,7 @@ def limited(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_hundred_megabytes_are_refused_and_tables_count_as_checks(limited):
+def test_a_hundred_megabytes_are_refused_and_tables_count_as_checks(limited, within_a_minute):
     large = {"labels": ("large.csv", b"a" * 100_000_000)}
     answer = limited.post("/validate", files=large, headers={"accept": "text/html"})
     assert answer.status_code == 413 and "send a smaller file" in answer.text
