@@ -22,7 +22,9 @@ _WITH_PARAMETER: Final = ("/api/", "/readyz")
 _OF_GRADIO: Final = "/assets/"
 """Styles that Gradio's form looks for below the address of its page; all suites share them."""
 _LONGEST_QUERY: Final = 8_000
-_SHARED: Final = r"/|s/|(?:bundles|docs|login|swagger)/|(?:api|docs|mcp|metrics|sign-in|sign-out|suites)(?=[?#\"]|$)"
+_SHARED: Final = (
+    r"/|s/|(?:bundles|docs|login|swagger)/|(?:api|docs|mcp|metrics|sign-in|sign-out|suites)(?=[?#\"]|$)"
+)
 """What follows the slash in addresses that get no prefix: other sites, suites, and what all suites share."""
 _LOCAL: Final = re.compile(rf"/(?!{_SHARED})")
 _ATTRIBUTES: Final = re.compile(
