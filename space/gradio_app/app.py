@@ -13,7 +13,8 @@ from fastapi import FastAPI
 from gradio.components import Navbar
 from gradio.exceptions import InvalidPathError
 from gradio.routes import App
-from starlette.routing import Mount
+from starlette.routing import Match, Mount
+from starlette.types import Scope
 
 from arb.core.settings import Settings
 from space.gradio_app.endpoints import Endpoints, add_endpoints, gradio_errors
@@ -53,8 +54,19 @@ def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: Pa
             enable_monitoring=False,  # else /monitoring/summary tells anyone how the endpoints are used
             footer_links=[],
         )
-    mounted = (route.app for route in reversed(app.routes) if isinstance(route, Mount))
-    return next(each for each in mounted if isinstance(each, App))
+    mount = app.routes[-1]
+    assert isinstance(mount, Mount) and isinstance(mount.app, App)
+    app.router.routes[-1] = GradioMount(mount.path, mount.app)
+    return mount.app
+
+
+class GradioMount(Mount):
+    """Gradio's mount, which leaves our paths to our routes, even for methods that they refuse (405)."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        # Of several partial matches, the router takes the first one, and our routes come before Gradio's.
+        return Match.PARTIAL if match is Match.FULL else match, child
 
 
 def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:

@@ -22,7 +22,9 @@ _WITH_PARAMETER: Final = ("/api/", "/readyz")
 _OF_GRADIO: Final = "/assets/"
 """The folder of styles that Gradio's form requests below the address of its page; all suites share them."""
 _LONGEST_QUERY: Final = 8_000
-_SHARED: Final = r"/|s/|(?:bundles|docs|login|swagger)/|(?:api|docs|mcp|sign-in|sign-out|suites)(?=[?#\"]|$)"
+_SHARED: Final = (
+    r"/|s/|(?:bundles|docs|login|swagger)/|(?:api|docs|mcp|metrics|sign-in|sign-out|suites)(?=[?#\"]|$)"
+)
 """Matches what follows the first slash of an address that gets no prefix: one of another site, one that has a
 prefix already, or one that all suites share."""
 _LOCAL: Final = re.compile(rf"/(?!{_SHARED})")

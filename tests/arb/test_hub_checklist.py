@@ -18,6 +18,7 @@ REPOSITORY = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_the_commands_of_hub_checklist_md_publish_the_sample_once_and_load_it(monkeypatch, tmp_path):
     said: list[str] = []
+    (tmp_path / "dataset_script").symlink_to(REPOSITORY / "dataset_script")  # as in a checkout
     text = re.sub(r"\byou\b", "maintainer", text_of("docs/hub_checklist.md"))
     with running_hub(monkeypatch) as hub:
         variables = {
@@ -36,11 +37,16 @@ def test_the_commands_of_hub_checklist_md_publish_the_sample_once_and_load_it(mo
                 assert done.returncode == 0, done.stdout + done.stderr
                 said.append(done.stdout + done.stderr)
         names = set(hub.api.repositories)
+        served = hub.api.repositories["spaces/maintainer/sample-leaderboard"].variables
     _, dry, first, second, loaded, _ = said
-    assert "planned" in dry and "published" not in dry
+    # labels, dataset, metric, leaderboard, records and board
+    assert dry.count("planned") == len(names) == 6 and "lists six repositories" in text
+    assert "published" not in dry
     assert first.count("published") >= 3 and "was there already" not in first
     assert second.count("was there already") >= 3
-    assert len([name for name in names if "sample" in name or "judge_precision" in name]) == len(names) >= 4
+    assert served["ARB_LABELS"] == "hub:maintainer/sample-labels"  # otherwise nobody could submit
+    cleaned = re.findall(r"`([a-z_-]+)`", text.partition("## 9. Clean up")[2].partition("## ")[0])
+    assert sorted(cleaned) == sorted(name.rpartition("/")[2] for name in names)
     for split in ("dev", "test"):  # the sample's own counts
         n_rows = len(load_suite("sample").split(split))
         assert re.search(rf"{split}: Dataset.*?num_rows: {n_rows}\b", loaded, re.DOTALL)

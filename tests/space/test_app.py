@@ -108,6 +108,16 @@ def test_openapi_describes_routes_that_have_their_permissions_and_no_other(clien
     assert [route for route, operation in described.items() if not operation.get("summary")] == []
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("POST", "/compare", "GET"), ("DELETE", "/api/board.json", "GET"), ("GET", "/api/check", "POST")],
+)
+def test_a_method_that_an_address_does_not_take_is_named_as_the_problem(client, method, path, allowed):
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers.get("allow")) == (405, allowed), answer.text
+    assert client.request(method, "/no-such-page").status_code == 404
+
+
 def test_there_are_no_pages_that_load_scripts_from_elsewhere(client):
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
     assert client.get("/api/docs").status_code == 404

@@ -23,7 +23,7 @@ from tests.support.submissions import FORM, counts, settings_for, verdicts, writ
 PRIVATE = 'labels = "private"\ntitle = "Small"\n[rules]\nfiles_a_day = 1000\nfiles_a_year = 100000\n'
 HTML = {"accept": "text/html"}
 ADDRESSES = re.compile(r'\s(?:href|action|src|hx-get|hx-post)="(/[^"]*)"')
-SHARED = re.compile(r"/(s/.*|bundles/.*|docs/|api(#.*)?|sign-in|sign-out|suites)")
+SHARED = re.compile(r"/(s/.*|bundles/.*|docs/|api(#.*)?|metrics|sign-in|sign-out|suites)")
 
 
 def devai_file(answer: str = "yes") -> bytes:
@@ -41,7 +41,7 @@ def post(client, address: str, content: bytes, **fields):
 def settings(tmp_path_factory) -> Settings:
     folder = tmp_path_factory.mktemp("several")
     (write_suite(folder) / "suite.toml").write_text(PRIVATE)
-    return settings_for(folder, folder / "state", suites=f"{folder / 'small'}, devai", maintainers="mia")
+    return settings_for(folder, folder / "state", suites=f"{folder / 'small'}, devai", maintainers="mia, moe")
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,15 @@ def test_pages_under_the_prefix_are_those_of_the_suite_and_lead_to_its_pages(cli
     assert f"/s/devai{path}" in addresses
     assert [each for each in addresses if not SHARED.fullmatch(each)] == []
     assert not [each for each in ADDRESSES.findall(default.text) if each.startswith("/s/devai/") and each[9:]]
+
+
+def test_links_for_maintainers_of_a_further_suite_lead_somewhere(client):
+    signed = signed_in(client.app.state.services_by_suite.default.submissions, "moe")
+    page = client.get("/s/devai/maintain", headers=HTML | signed)
+    links = re.findall(r'\shref="(/[^"#]*)', page.text)
+    assert "/metrics" in links  # the server has one page of metrics for all suites
+    found = {link: client.get(link, headers=HTML | signed).status_code for link in links}
+    assert [link for link, status in found.items() if status >= 400] == []
 
 
 def test_the_default_suite_has_the_same_pages_with_and_without_a_prefix(client):
