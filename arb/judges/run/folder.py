@@ -342,8 +342,8 @@ class ResultWriter:
     """Writes results into the run's folder as they arrive, in a thread. Use it with ``async with``.
 
     As long as all results are errors, they are held back: with a wrong key or model name every trajectory
-    fails, and all have to be judged again. The dollars spent are written into run.json every second, so that
-    a killed run can continue within its budget.
+    fails, and all have to be judged again. The dollars spent, and those reserved for calls in flight, are
+    written into run.json every second, so that a killed run can continue within its budget.
 
     ``name_of`` returns the judge's name for a result. ``sync`` flushes the reply cache, and is called before
     results are written. ``on_failure`` is called if a write fails.
@@ -414,7 +414,7 @@ class ResultWriter:
             is_open = None not in waiting
             results = [result for result in waiting if result is not None]
             try:
-                await asyncio.to_thread(self._put, results)
+                await asyncio.to_thread(self._put, results, self._progress.spend.facts)
             except StorageError as problem:
                 self._on_failure(problem)
                 raise
@@ -432,12 +432,11 @@ class ResultWriter:
             waiting.append(self._waiting.get_nowait())
         return waiting
 
-    def _put(self, results: list[_Result]) -> None:
+    def _put(self, results: list[_Result], facts: Mapping[str, Any]) -> None:
         if results:
             self._sync()
             prompts = (prompt for _, sent in results for prompt in sent)
             self._folder.append([record for record, _ in results], prompts)
-        spend = self._progress.spend
-        if spend.total_usd != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
-            self._folder.update_run(facts := spend.facts)
+        if facts["spent_usd"] != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
+            self._folder.update_run(facts)
             self._noted_usd, self._noted_at = facts["spent_usd"], time.monotonic()
