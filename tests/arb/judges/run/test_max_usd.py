@@ -188,7 +188,8 @@ def test_a_call_in_flight_when_a_run_is_killed_counts_against_the_limit(tmp_path
     given = ("--price", f"m={IN},{OUT}", "--out", tmp_path / "run", "--max-usd", LIMIT)
     with LLMServer("judges") as server:
         server.chat.held = lambda: True  # the first call is made alone, and is not answered
-        command = [sys.executable, "-m", "arb", "judges", "run", *judge_runs.options(server, tmp_path, *given)]
+        options = judge_runs.options(server, tmp_path, *given)
+        command = [sys.executable, "-m", "arb", "judges", "run", *options]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         eventually(lambda: server.counts.in_flight, process)
         eventually(lambda: read_run(tmp_path / "run").get("spent_usd"), process)
