@@ -89,7 +89,7 @@ def _checked_session(judge: Judge, view: View) -> JudgeSession:
         return end.value
     except JudgeError:
         raise
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:  # a library may call sys.exit
         raise JudgeError(_describe_fault(judge, fault)) from fault
 
 
@@ -223,7 +223,7 @@ def _definition_of(function: Any) -> str:
     return f"{Path(code.co_filename).name}, in {code.co_name}, line {code.co_firstlineno}"
 
 
-def _describe_fault(judge: Judge, fault: Exception) -> str:
+def _describe_fault(judge: Judge, fault: BaseException) -> str:
     """Return a message with the exception and the place in the judge's own file that caused it."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)

@@ -114,7 +114,7 @@ def load_judge(address: str) -> AnyJudge:
         module = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except CustomJudgeError:
         raise
-    except Exception as error:  # the file may raise anything
+    except (Exception, SystemExit) as error:  # the file may raise anything
         raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
     if not hasattr(module, attribute):
         raise CustomJudgeError(f"{place}: defines no {attribute}; name a judge that it defines")
@@ -126,7 +126,7 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
     if isinstance(judge, type):
         try:
             judge = judge()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise CustomJudgeError(
                 f"{address}: cannot be created without arguments ({error}); add defaults"
             ) from error

@@ -118,8 +118,7 @@ class Budget:
                 usd = self._most_usd(model, prompt, output)
             is_tried = any(each.model.place == model.place for each in self._open)
             is_unknown = is_tried and model.place not in self._replies
-            reserved_usd = sum(each.usd for each in self._open)
-            if not is_unknown and self.spent_usd + reserved_usd + usd <= self._limit_usd:
+            if not is_unknown and self.spent_usd + self.reserved_usd + usd <= self._limit_usd:
                 break
             self._change.clear()
             await self._change.wait()
@@ -127,6 +126,11 @@ class Budget:
         reservation = Reservation(usd, model, output, max_tokens)
         self._open.add(reservation)
         return reservation
+
+    @property
+    def reserved_usd(self) -> float:
+        """The most that the calls in flight can cost; 0 without a limit."""
+        return sum(each.usd for each in self._open)
 
     def _most_usd(self, model: ModelSettings, prompt: int, output: float) -> float:
         """Return the cost of an attempt that exceeds its output limit by the largest factor seen so far."""

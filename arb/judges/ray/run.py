@@ -168,7 +168,7 @@ class WorkerPool:
             while True:
                 step = await self._step(worker, trajectory_id, stages)
                 if isinstance(step, Judgment):
-                    return step if step.problem else replace(step, exchanges=tuple(exchanges))
+                    return replace(step, exchanges=exchanges)
                 replies = await all_of(step, ask)
                 exchanges += [
                     Exchange(call, reply, len(stages)) for call, reply in zip(step, replies, strict=True)

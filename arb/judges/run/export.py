@@ -87,7 +87,7 @@ def document(
             return {**head, "error": record.get("problem", "no reward was recorded")}
         info = {"summary_info": {"cum_reward": record["reward"]}}
         return {**head, "judge_model_name": "judge", "cost": 0, "trajectory_info": info}
-    call = _call_with_the_verdict(record, judge)
+    call = None if "problem" in record else _call_with_the_verdict(record, judge)
     if call is None:
         if record["state"] not in ("error", "too_long"):
             return None

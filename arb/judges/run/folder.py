@@ -22,6 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from arb.core.files import atomic_write, atomic_writer
 from arb.core.formats import FORMATS, format_problem
 from arb.core.predictions.write import write_predictions
@@ -76,13 +78,17 @@ class RunFolder:
     """A run's folder, created if necessary and locked by this process until `close`.
 
     Raises OtherConfigurationError if it contains a run with another configuration, and RunFolderError if it
-    cannot be used or another process uses it.
+    is damaged, cannot be used or another process uses it.
     """
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]):
         self.folder = folder
         self.run: dict[str, Any]
         """The content of run.json."""
+        self._places: dict[str, tuple[int, int]] = {}
+        self.states: dict[str, str] = {}
+        """The state of every trajectory judged so far, by id."""
+        self._has_steps = False
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -92,16 +98,12 @@ class RunFolder:
             self._take(configuration)
             with storing(folder):
                 self._judgments = LineFile(folder / JUDGMENTS)
+            for start, line, each in _checked_lines(folder / JUDGMENTS):
+                self._note(each.trajectory_id, each.state, each.answer, (start, len(line)))
         except BaseException:
             os.close(self._lock)
             raise
         self._prompts = PromptWriter(folder / PROMPTS)
-        self._places: dict[str, tuple[int, int]] = {}
-        self.states: dict[str, str] = {}
-        """The state of every trajectory judged so far, by id."""
-        self._has_steps = False
-        for start, line in complete_lines(folder / JUDGMENTS):
-            self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
         """Append records of judged trajectories and flush them to the disk. The last record of an id counts.
@@ -115,7 +117,8 @@ class RunFolder:
                 for call, name in zip(record["calls"], names, strict=False):
                     call["prompt"] = name
                 line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-                self._note(record, self._judgments.append(line), len(line))
+                place = (self._judgments.append(line), len(line))
+                self._note(record["trajectory_id"], record["state"], record["answer"], place)
             self._judgments.sync()
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
@@ -196,10 +199,12 @@ class RunFolder:
     def _line(self, trajectory_id: str) -> bytes:
         return self._judgments.read(*self._places[trajectory_id])
 
-    def _note(self, record: JudgmentRecord, start: int, length: int) -> None:
-        self._places[record["trajectory_id"]] = (start, length)
-        self.states[record["trajectory_id"]] = record["state"]
-        self._has_steps |= "steps" in record["answer"]
+    def _note(
+        self, trajectory_id: str, state: str, answer: Mapping[str, Any], place: tuple[int, int]
+    ) -> None:
+        self._places[trajectory_id] = place
+        self.states[trajectory_id] = state
+        self._has_steps |= "steps" in answer
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -209,9 +214,11 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise RunFolderError(f"{folder}: this path does not exist; check its spelling")
     try:
         run = json.loads(path.read_bytes())
+        if isinstance(run, dict) and "configuration" in run:
+            msgspec.convert(run, _Run)
     except OSError as error:
         raise RunFolderError(f"{folder}: contains no readable {RUN}; name the folder of a run") from error
-    except ValueError as error:
+    except (ValueError, msgspec.ValidationError) as error:
         raise RunFolderError(
             f"{path}: is damaged ({error}). Restore the file, or run the judge again in a new folder: "
             "replies in the cache cost nothing"
@@ -226,15 +233,62 @@ def read_run(folder: Path) -> dict[str, Any]:
 def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
     """Yield the last record of each id in judgments.jsonl, without locking. Raises RunFolderError."""
     try:
-        last = {
-            json.loads(line)["trajectory_id"]: start for start, line in complete_lines(folder / JUDGMENTS)
-        }
+        last = {each.trajectory_id: start for start, _, each in _checked_lines(folder / JUDGMENTS)}
         with (folder / JUDGMENTS).open("rb") as file:
             for start in last.values():
                 file.seek(start)
                 yield json.loads(file.readline())
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
         raise RunFolderError(f"{folder}: contains no readable {JUDGMENTS} ({error})") from error
+
+
+class _Run(msgspec.Struct):
+    """The fields of run.json that every reader relies on."""
+
+    configuration: dict[str, Any]
+    sessions: list[dict[str, Any]] = []
+    spent_usd: float | None = None
+    calls_paid: int = 0
+
+
+class _Reply(msgspec.Struct):
+    """The fields of a reply in judgments.jsonl that every reader relies on."""
+
+    state: str
+
+
+class _Call(msgspec.Struct):
+    """The fields of a call in judgments.jsonl that every reader relies on."""
+
+    role: str
+    purpose: str
+    stage: int
+    sample: int
+    reply: _Reply
+
+
+class _Line(msgspec.Struct):
+    """The fields of a line of judgments.jsonl that every reader relies on."""
+
+    trajectory_id: str
+    state: str
+    answer: dict[str, Any]
+    calls: list[_Call]
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    cost_usd: float | None = None
+
+
+def _checked_lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
+    """Yield the offset, the bytes and the fields of each complete line. Raises OSError, RunFolderError."""
+    for number, (start, line) in enumerate(complete_lines(path), start=1):
+        try:
+            yield start, line, msgspec.json.decode(line, type=_Line)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise RunFolderError(
+                f"{path}, line {number}: is damaged ({error}). Restore the file, or delete this line and run "
+                "the judge again: replies in the cache cost nothing"
+            ) from error
 
 
 MEANINGS: Final = {
@@ -288,8 +342,8 @@ class ResultWriter:
     """Writes results into the run's folder as they arrive, in a thread. Use it with ``async with``.
 
     As long as all results are errors, they are held back: with a wrong key or model name, every trajectory
-    fails and has to be judged again. The dollars spent are written into run.json every second, so that a
-    killed run can continue within its budget.
+    fails and has to be judged again. The dollars spent, and those reserved for calls in flight, are written
+    into run.json every second, so that a killed run can continue within its budget.
 
     ``name_of`` returns the judge's name for a result. ``sync`` flushes the reply cache, and is called before
     results are written. ``on_failure`` is called if a write fails.
@@ -360,7 +414,7 @@ class ResultWriter:
             is_open = None not in waiting
             results = [result for result in waiting if result is not None]
             try:
-                await asyncio.to_thread(self._put, results)
+                await asyncio.to_thread(self._put, results, self._progress.spend.facts)
             except StorageError as problem:
                 self._on_failure(problem)
                 raise
@@ -378,12 +432,11 @@ class ResultWriter:
             waiting.append(self._waiting.get_nowait())
         return waiting
 
-    def _put(self, results: list[_Result]) -> None:
+    def _put(self, results: list[_Result], facts: Mapping[str, Any]) -> None:
         if results:
             self._sync()
             prompts = (prompt for _, sent in results for prompt in sent)
             self._folder.append([record for record, _ in results], prompts)
-        spend = self._progress.spend
-        if spend.total_usd != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
-            self._folder.update_run(facts := spend.facts)
+        if facts["spent_usd"] != self._noted_usd and time.monotonic() - self._noted_at >= UPDATE_INTERVAL_S:
+            self._folder.update_run(facts)
             self._noted_usd, self._noted_at = facts["spent_usd"], time.monotonic()

@@ -114,7 +114,8 @@ class Spend:
     """The dollars and calls that a run has paid for, in this session and in earlier ones (``before_…``).
 
     ``usd`` becomes None if the price of a reply is unknown. ``presumed`` returns the dollars that may have
-    been charged for attempts without a reply (`Budget.presumed_usd`).
+    been charged for attempts without a reply (`Budget.presumed_usd`), and ``reserved`` those that calls in
+    flight may cost (`Budget.reserved_usd`).
     """
 
     def __init__(self, before_usd: float | None = 0.0, before_calls: int = 0) -> None:
@@ -122,6 +123,7 @@ class Spend:
         self.usd: float | None = 0.0
         self.calls = 0
         self.presumed: Callable[[], float] = float
+        self.reserved: Callable[[], float] = float
 
     def count(self, reply: Reply) -> None:
         """Add a reply, unless it came from the cache or no model generated it."""
@@ -144,8 +146,12 @@ class Spend:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The totals of all sessions as written into run.json; dollars are None if a price is unknown."""
-        return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
+        """The totals of all sessions as written into run.json; dollars are None if a price is unknown.
+
+        Reserved dollars are included, since a killed run cannot know whether its calls were charged.
+        """
+        spent_usd = None if self.total_usd is None else self.total_usd + self.reserved()
+        return {"spent_usd": spent_usd, "calls_paid": self.before_calls + self.calls}
 
     @property
     def bill(self) -> dict[str, Any]:

@@ -140,6 +140,7 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
     config, typed = job.config, job.config.options
     budget = build_budget(typed.max_usd, config.prices, config.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd
+    spend.reserved = lambda: budget.reserved_usd
     limit = AdaptiveLimit(
         typed.max_in_flight, typed.requests_per_minute, typed.tokens_per_minute, typed.rate_limit_timeout
     )

@@ -77,12 +77,11 @@ class LeaveOutError(StopRunError):
     """Raised to skip one trajectory, by the function that makes the calls. A later run can judge it."""
 
 
-async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
-    """Judge one view. Return the answer, and the calls with their replies, in the judge's order.
+async def drive(judge: Judge, view: View, ask: Ask, exchanges: list[Exchange]) -> Answer:
+    """Judge one view and return the answer. Append the calls and replies to ``exchanges``, in order.
 
     If ``ask`` raises an error, the other calls of the same stage finish first.
     """
-    exchanges: list[Exchange] = []
     session = open_session(judge, view)
     try:
         calls, stage = next(session), 0
@@ -91,7 +90,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
             exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
             calls, stage = session.send(replies), stage + 1
     except StopIteration as end:
-        return end.value, tuple(exchanges)
+        return end.value
     finally:
         session.close()
 
@@ -136,22 +135,24 @@ async def judge_trajectory(
 ) -> Judgment:
     """Judge one trajectory. Any failure becomes an answer with the state ``error``.
 
-    ``read`` calls a function that reads files, in a thread. ``on_view`` is called with the view of the run.
-    StopRunError and StorageError from ``ask`` are not caught.
+    The judgment has the calls made before a failure, too, since they are paid for. ``read`` calls a function
+    that reads files, in a thread. ``on_view`` is called with the view of the run. StopRunError and
+    StorageError from ``ask`` are not caught.
     """
-    reward = None
+    reward, exchanges = None, list[Exchange]()
     try:
         if is_reward_judge(judge):
             reward = await read(views.reward, trajectory_id)
             return Judgment(trajectory_id, ask_reward_judge(judge, reward), reward=reward)
         view = await read(views.view, trajectory_id, judge.wants)
         on_view(view)
-        answer, exchanges = await drive(judge, view, ask)
+        answer = await drive(judge, view, ask, exchanges)
         return Judgment(trajectory_id, answer, exchanges, n_steps=len(view.steps))
     except (StopRunError, StorageError):
         raise
     except Exception as fault:
-        return Judgment(trajectory_id, Answer("error"), problem=describe_fault(fault), reward=reward)
+        problem = describe_fault(fault)
+        return Judgment(trajectory_id, Answer("error"), exchanges, problem=problem, reward=reward)
 
 
 class _Load:

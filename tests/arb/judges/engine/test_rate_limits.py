@@ -69,10 +69,10 @@ def test_few_requests_and_tokens_a_minute_lose_no_trajectory(
     endpoint = LimitedEndpoint(rule)
 
     def judge_all(executor):
-        return asyncio.gather(*(drive(JUDGE, view(each), executor.ask) for each in range(TRAJECTORIES)))
+        return asyncio.gather(*(drive(JUDGE, view(each), executor.ask, []) for each in range(TRAJECTORIES)))
 
     done, took_s = in_virtual_time(tmp_path, endpoint, judge_all)
-    assert Counter(answer.state for answer, _ in done) == {"ok": TRAJECTORIES}
+    assert Counter(answer.state for answer in done) == {"ok": TRAJECTORIES}
     # 3 calls a minute, or 9,000 / 2,000 = 4; those of the first minute come at once
     a_minute = 3 if "requests" in limits else 4
     assert took_s < times_ideal * 60 * (TRAJECTORIES / a_minute - 1)

@@ -57,6 +57,7 @@ MISTAKES = {
     "return None": "`ask` returns None instead of an Answer",
     "return True": "`ask` returns True instead of an Answer",
     "return math.nan": "`ask` returns nan instead of an Answer",
+    "raise SystemExit(2)": "SystemExit: 2",
     'return Answer("great")': "the state 'great': use one of ok, unsure",
     'return Answer("ok", success=1)': "whose success is 1: use True, False or None",
     'return Answer("ok", True, side_effect="no")': "whose side_effect is 'no'",
@@ -109,7 +110,10 @@ def test_a_mistake_ends_one_trajectory_with_a_sentence_that_names_file_and_line(
         assert server.counts.answers.total() == 4 * samples  # nothing was asked after the mistake
     assert outcome.ended.how == "finished"
     assert sorted(each["state"] for each in records.values()) == ["error", "ok", "ok", "ok"]
-    (problem,) = (each["problem"] for each in records.values() if each["state"] == "error")
+    (failed,) = (each for each in records.values() if each["state"] == "error")
+    problem = failed["problem"]
+    # the replies are paid for, so they are recorded
+    assert "break" in [call["reply"]["text"] for call in failed["calls"]] and failed["output_tokens"] > 0
     assert problem.startswith(f"mine.py, in ask, line {line_of(tmp_path, mistake)}: ") and said in problem
     assert "\n" not in problem
 

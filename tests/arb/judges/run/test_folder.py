@@ -4,6 +4,7 @@ The folder of a run: whole after any death, one configuration, one process at a 
 """
 
 import json
+import re
 
 import pytest
 
@@ -94,7 +95,7 @@ def record(trajectory_id: str, state: str = "ok", **more) -> dict:
         "judge": "a",
         "state": state,
         "answer": answer,
-        "calls": [{"role": "judge", "reply": {}}],
+        "calls": [{"role": "judge", "purpose": "verdict", "stage": 0, "sample": 0, "reply": {"state": "ok"}}],
         **sums,
         **more,
     }
@@ -164,11 +165,43 @@ def test_a_run_of_a_newer_format_is_refused(tmp_path):
         RunFolder(tmp_path, CONFIGURATION)
 
 
-@pytest.mark.parametrize("content", [b'{"format": "1", "conf', b"", b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"format": "1", "conf',
+        b"",
+        b"\xff",
+        b'{"format": 1, "configuration": []}',
+        b'{"format": 1, "configuration": {}, "spent_usd": "1"}',
+    ],
+)
 def test_a_damaged_run_json_is_called_damaged_with_the_way_to_go_on(tmp_path, content):
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(RunFolderError, match=r"run\.json: is damaged .* run the judge again in a new folder"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"not json", "JSON is malformed"),
+        (b"", "truncated"),
+        (b"[1, 2]", "Expected `object`, got `array`"),
+        (b'{"trajectory_id": "b", "answer": {}, "calls": []}', "required field `state`"),
+        (b'{"trajectory_id": "b", "state": "ok", "answer": {}, "calls": [], "cost_usd": "x"}', "cost_usd"),
+        (b'{"trajectory_id": "\xff", "state": "ok", "answer": {}, "calls": []}', "utf-8"),
+    ],
+)
+def test_a_damaged_judgment_is_called_damaged_with_its_line_and_the_way_to_go_on(tmp_path, line, problem):
+    with RunFolder(tmp_path, CONFIGURATION) as folder:
+        folder.append([record("a"), record("b")])
+    path = tmp_path / "judgments.jsonl"
+    path.write_bytes(path.read_bytes() + line + b"\n")  # as after an edit by hand
+    said = rf"judgments\.jsonl, line 3: is damaged .*{re.escape(problem)}.* delete this line"
+    with pytest.raises(RunFolderError, match=said):
+        RunFolder(tmp_path, CONFIGURATION)
+    with pytest.raises(RunFolderError, match=said):
+        list(read_judgments(tmp_path))
 
 
 def test_a_folder_without_run_json_is_not_that_of_a_run(tmp_path):

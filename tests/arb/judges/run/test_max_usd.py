@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from tests.support.clocks import run_in_virtual_time
 from tests.support.judge_runs import predictions
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.server import LLMServer
+from tests.support.waiting import eventually
 
 LIMIT = 0.50
 IN, OUT = 10.0, 20.0  # dollars for a million tokens: the whole split costs about twice the limit
@@ -178,3 +181,23 @@ def test_a_limit_without_a_price_does_not_start(tmp_path):
         assert "the price of other is unknown" in result.output
         assert "--price other=IN,OUT" in result.output
         assert server.counts.calls == 0
+
+
+def test_a_call_in_flight_when_a_run_is_killed_counts_against_the_limit(tmp_path):
+    """The endpoint may charge for it, and the continued run has to pay for it again."""
+    given = ("--price", f"m={IN},{OUT}", "--out", tmp_path / "run", "--max-usd", LIMIT)
+    with LLMServer("judges") as server:
+        server.chat.held = lambda: True  # the first call is made alone, and is not answered
+        options = judge_runs.options(server, tmp_path, *given)
+        command = [sys.executable, "-m", "arb", "judges", "run", *options]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        eventually(lambda: server.counts.in_flight, process)
+        eventually(lambda: read_run(tmp_path / "run").get("spent_usd"), process)
+        process.kill()
+        process.wait()
+        server.chat.held = lambda: False
+        spent = read_run(tmp_path / "run")["spent_usd"]
+        # what is left of this limit, a hundredth of a call, is not enough for another call
+        result = judge_runs.invoke("run", *judge_runs.options(server, tmp_path, *given[:-1], 1.01 * spent))
+        assert result.exit_code == 3, result.output
+        assert server.counts.calls == 1

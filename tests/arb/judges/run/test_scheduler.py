@@ -46,7 +46,8 @@ def test_replies_come_back_in_the_order_of_the_calls_whatever_ends_first():
         await asyncio.sleep(0.003 if asked.purpose.endswith("0") else 0)
         return Reply(asked.purpose[-1])
 
-    answer, exchanges = asyncio.run(drive(TwoStages(), VIEW, ask))
+    exchanges = []
+    answer = asyncio.run(drive(TwoStages(), VIEW, ask, exchanges))
     # the last letter of "on 0, 1, 2" is 2
     assert answer == Answer("ok", success=False, reasoning="2")
     assert [(each.stage, each.call.purpose, each.reply.text) for each in exchanges] == [
@@ -66,7 +67,7 @@ def test_the_calls_of_a_stage_are_under_way_together():
             await asyncio.sleep(0)
         return Reply("yes")
 
-    answer, _ = asyncio.run(drive(TwoStages(), VIEW, ask))
+    answer = asyncio.run(drive(TwoStages(), VIEW, ask, []))
     assert answer.success is True
 
 
@@ -81,7 +82,7 @@ def test_when_a_call_raises_the_others_of_its_stage_still_end():
         return Reply("yes")
 
     with pytest.raises(RuntimeError, match="no money"):
-        asyncio.run(drive(TwoStages(), VIEW, ask))
+        asyncio.run(drive(TwoStages(), VIEW, ask, []))
     assert ended == ["caption 0", "caption 2"]
 
 
