@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL, Suite, load_suite
 from arb.core.suites.targets import Target, main_target, outcome_target
+from dataset_script.new_suite import build_source
 from leaderboard.board.board import Board, make_board
 from leaderboard.board.export import board_to_csv
 from leaderboard.compare import columns_of, compare_verdicts
@@ -37,7 +38,7 @@ from leaderboard.report import score_report
 from leaderboard.success_rates.estimate import RateEstimate
 from leaderboard.success_rates.files import CountAs, estimate_files
 from leaderboard.success_rates.runs import OUTCOME_LABELS, OUTCOME_VERDICTS
-from leaderboard.success_rates.sources import recorded_source
+from leaderboard.success_rates.sources import CRASHED_UNKNOWN, recorded_source
 from leaderboard.validation.labelled import align_tables
 from leaderboard.validation.parsing import is_annotations, read_table
 from leaderboard.validation.report import validate_table
@@ -269,33 +270,47 @@ def compare(
 def estimate(
     verdicts: Sequence[File] | File,
     labels: Sequence[File] | File,
-    draw: str | Path | None = None,
+    draw: str | Path | Sequence[str | Path] = (),
     agent: str | None = None,
     suite: str | None = None,
     crashed: CountAs = "failures",
+    source: str | Path | None = None,
 ) -> pd.DataFrame:
     """Estimate how often agents succeed, from judges' verdicts on all runs and labels on some of them.
 
     Each agent has one row with three kinds of estimate: from each judge alone, from the labels only, and from
-    both (``assisted``). The last two have 95 % intervals. ``saved`` is the share of labels that you save by
-    using the verdicts too. ``attrs`` has the warnings, and the runs that crashed before they could be judged,
-    if the run.json next to the verdicts lists them.
+    both (``assisted``). The last two have two 95 % intervals: of the rate over these runs (``assisted_low``
+    to ``assisted_high``) and of the agent's rate on tasks like these (``assisted_on_tasks_low`` and so on).
+    ``saved`` is the share of labels that you save by using the verdicts too. ``attrs`` has the warnings and
+    the runs that crashed before they could be judged (None if it is not known which runs crashed).
 
     Args:
-        verdicts: One or more judges' prediction files.
+        verdicts: One or more judges' prediction files, or what `judge` returned.
         labels: One or more files with labels of some runs, which are combined.
-        draw: The ``.draw.json`` file that ``annotation-template --for-estimate`` wrote.
+        draw: One or more ``.draw.json`` files that ``annotation-template --for-estimate`` wrote.
         agent: The only agent to estimate. By default, all agents are estimated.
         suite: The suite, as in `score`. The estimate is about its main target, or else its first binary one.
         crashed: Whether crashed runs count as failures, or are left out (``apart``).
+        source: The judged runs, to find those that crashed. By default, the run.json of the judge lists them.
 
     Raises:
         ValueError: The files have errors (the message lists all), or the suite has no such target.
     """
+    if crashed not in get_args(CountAs):
+        raise ValueError(f"crashed={crashed!r}: use one of {', '.join(get_args(CountAs))}")
     targets = load_suite(suite or Settings().suite).targets
     outcome_target(targets)
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
-    recorded = recorded_source([Path(file) for file in files if isinstance(file, str | Path)])
+    paths = [Path(file) for file in files if isinstance(file, str | Path)]
+    # DataFrames with all rows that `judge` returned
+    whole = (
+        each for each in files if isinstance(each, pd.DataFrame) and len(each) == each.attrs.get("judged")
+    )
+    recorded = recorded_source([*paths, *(Path(each.attrs["run"], "predictions.jsonl") for each in whole)])
+    if source is not None and not recorded.is_part:
+        cache = Settings().cache_dir.expanduser() / "sources"
+        recorded = replace(recorded, crashed=build_source(Path(source), cache).facts.crashed)
+    draws = [draw] if isinstance(draw, str | Path) else draw or ()
     found = estimate_files(
         [
             (_name(file, judge), judge, _read(file, targets, OUTCOME_VERDICTS))
@@ -305,7 +320,7 @@ def estimate(
             (_name(file, "labels"), _read(file, targets, OUTCOME_LABELS))
             for file in ([labels] if isinstance(labels, File) else labels)
         ],
-        [(Path(draw).name, Path(draw).read_bytes())] if draw else [],
+        [(str(each), Path(each).read_bytes()) for each in draws],
         agent,
         crashed=recorded.crashed_runs(crashed),
     )
@@ -320,7 +335,8 @@ def estimate(
         for each in found.agents
     ]  # fmt: skip
     table = _table(rows).set_index("agent")
-    table.attrs = {"warnings": list(found.warnings), "crashed": found.crashed and asdict(found.crashed)}
+    warnings = [*found.warnings, *([CRASHED_UNKNOWN] if recorded.is_part else [])]
+    table.attrs = {"warnings": warnings, "crashed": found.crashed and asdict(found.crashed)}
     return table
 
 
@@ -333,7 +349,9 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 def _rate(name: str, found: RateEstimate) -> dict[str, float | None]:
     low, high = found.ci or (None, None)
-    return {name: found.rate, f"{name}_low": low, f"{name}_high": high}
+    rate = {name: found.rate, f"{name}_low": low, f"{name}_high": high}
+    low, high = found.ci_on_tasks or (None, None)
+    return rate | {f"{name}_on_tasks_low": low, f"{name}_on_tasks_high": high}
 
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:

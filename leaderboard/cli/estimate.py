@@ -27,7 +27,7 @@ from leaderboard.cli.options import described
 from leaderboard.cli.text import print_template
 
 with lazy_imports():
-    from arb.core import predictions
+    from arb.core import ids, predictions
     from arb.core.predictions import findings as file_findings
     from arb.core.predictions import raw
     from arb.core.suites import targets as suite_targets
@@ -87,7 +87,7 @@ def estimate(  # noqa: PLR0913 - a command's options
         line = build_report.files_line(recorded.files)
         typer.echo(f"{line} (named by `arb data inspect-source`)", err=True)
     if recorded.is_part:
-        typer.echo("crashed runs are not counted, because a judge saw only some of the runs", err=True)
+        typer.echo(source_runs.CRASHED_UNKNOWN, err=True)
     if source is not None:
         built = dataset_commands.read_source(source, agent_from)
         recorded = replace(recorded, crashed=None if recorded.is_part else built.facts.crashed)
@@ -108,7 +108,7 @@ def estimate(  # noqa: PLR0913 - a command's options
     found, warnings = made.agents, made.warnings
     _print_crashed(ended.runs if ended else (), crashed)
     if plan:
-        rows = [_plan_row(each, half_width / 100) for each in found]
+        rows = [_plan_row(each, half_width / 100, ended.failures if ended else ()) for each in found]
         if as_json:
             print_json({"half_width": half_width / 100, "agents": rows, "warnings": warnings})
         else:
@@ -138,9 +138,9 @@ def _print_crashed(ended: Sequence[str], choice: str) -> None:
     if not ended:
         return
     if choice == "failures":
-        how = "they count as failures (--crashed apart leaves them out)"
+        how = "counted as failures (--crashed apart leaves crashed runs out)"
     else:
-        how = "they are left out (--crashed failures counts them as failures)"
+        how = "left out (--crashed failures counts crashed runs as failures)"
     names = [printable(run) for run in ended[:MOST_CRASHED]]
     if len(ended) > MOST_CRASHED:
         names.append(f"and {len(ended) - MOST_CRASHED:,} more")
@@ -194,14 +194,15 @@ def _stop_with(findings: Sequence[Finding]) -> NoReturn:
     stop("\n".join(["the files cannot be used:", *errors]), code=1)
 
 
-def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
-    n, labelled, assisted = found.n, found.labelled, None
+def _plan_row(found: AgentEstimate, half_width: float, failures: Sequence[str]) -> dict[str, Any]:
+    ran = found.n - sum(ids.TrajectoryId.parse(run).agent == found.agent for run in failures)
+    labelled, assisted = found.labelled, None
     if found.assisted.ci is not None:
-        assisted = estimates.labels_needed(n, half_width, labelled, found.assisted)
-    labels_only = estimates.labels_needed(n, half_width, labelled, found.labels_only)
+        assisted = estimates.labels_needed(ran, half_width, labelled, found.assisted)
+    labels_only = estimates.labels_needed(ran, half_width, labelled, found.labels_only)
     return {
         "agent": found.agent,
-        "n": n,
+        "n": found.n,
         "labelled": labelled,
         "labels_only": labels_only,
         "assisted": assisted,

@@ -370,7 +370,8 @@ def compare_agents(
     error. This works even if only one of its runs has a label: the verdicts show that it is hard. Raises
     KeyError if an agent has no runs.
     """
-    values = np.array([int(labels[run]) if run in labels else -1 for run in runs.ids])
+    counted = labels.keys() if draw is None else labels.keys() & {*draw.drawn}
+    values = np.array([int(labels[run]) if run in counted else -1 for run in runs.ids])
     matrix, tasks = runs.matrix, runs.tasks
     own = {agent: runs.rows_of[agent] for agent in (first, second)}
     common = np.intersect1d(tasks[own[first]], tasks[own[second]])
@@ -489,4 +490,4 @@ def labels_needed(n: int, half_width: float, labelled: int = 0, pilot: RateEstim
     variance = NORMAL_QUANTILE**2 / 4
     if pilot is not None and pilot.width is not None and labelled < n:
         variance = (pilot.width / 2) ** 2 * labelled / (1 - labelled / n)  # of one label
-    return min(n, max(LEAST_LABELS, math.ceil(variance / (half_width**2 + variance / n))))
+    return min(n, max(LEAST_LABELS, math.ceil(variance / (half_width**2 + variance / max(n, 1)))))

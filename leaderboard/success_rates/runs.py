@@ -31,7 +31,7 @@ from leaderboard.labels.annotations import (
     parse_released,
 )
 from leaderboard.validation.parsing import parse_table
-from leaderboard.validation.tables import LABEL_NAMES, VERDICT_NAMES, NamedTable, read_answers
+from leaderboard.validation.tables import LABEL_NAMES, VERDICT_NAMES, NamedTable, has_answers, read_answers
 
 LEAST_IN_STRATUM: Final = 2
 LABELS_A_STRATUM: Final = 5
@@ -547,6 +547,9 @@ def _read_answers(
     others = (target for target in targets if target.name != asked.name)
     found, findings = read_in_process(content, replace(limits, targets=(asked, *others)))
     if found is not None and asked.name in found.targets:
+        if known is LABEL_NAMES and (more := _other_labels(content, limits, targets)):
+            message = f"has several columns of labels: {asked.name}, {', '.join(more)}. Keep one of them."
+            return None, [error("several_labels", message)]
         of_runs = [row for row, (_, step, part) in enumerate(found.items()) if step is part is None]
         only = replace(found, targets={asked.name: found.targets[asked.name]})
         return only.take(np.array(of_runs, dtype=np.int64)), findings
@@ -558,6 +561,17 @@ def _read_answers(
     except ValueError:  # the findings say which columns a file needs
         return None, findings or [error("missing_column", f"the column {asked.name} is missing. Add it.")]
     return Predictions(tuple(ids), {asked.name: answers}), []
+
+
+def _other_labels(content: bytes, limits: ReadingLimits, targets: Sequence[Target]) -> list[str]:
+    """Return the columns with labels that have a usual name of labels, but not the name of a target."""
+    try:
+        table = NamedTable("the file", parse_table(content, limits))
+    except ValueError:
+        return []
+    usual = {*LABEL_NAMES} - {target.name for target in targets}
+    names = [str(name) for name in table.frame.columns if str(name).lower() in usual]
+    return [name for name in names if has_answers(table, name, is_label=True)]
 
 
 def _annotations_in(content: bytes, asked: Target) -> tuple[Annotation, ...] | None:

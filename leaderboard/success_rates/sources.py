@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.ids import TrajectoryId, reading_key
 from arb.core.lazy import lazy_imports
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PARTS = ("from_a_file", "limit", "shard", "skipped", "subset")
 """Keys of ``selection`` in run.json that are set if only some of the runs were judged."""
+CRASHED_UNKNOWN: Final = "crashed runs are not counted, because a judge saw only some of the runs"
 
 
 @dataclass(frozen=True, slots=True)

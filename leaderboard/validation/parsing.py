@@ -75,6 +75,8 @@ def parse_table(content: bytes, limits: ReadingLimits | None = None) -> pd.DataF
         return _parse_parquet(content, limits)
     if content.startswith(WORKBOOK):
         raise ValueError('an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"')
+    if content.startswith(b"\x1f\x8b"):
+        raise ValueError("compressed with gzip; unpack it with gunzip")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -153,7 +155,7 @@ def _parse_json(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
             try:
                 rows.append(json.loads(line))
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"line {number} is not JSON ({error})") from error
+                raise ValueError(f"line {number} is not JSON ({error}); write one object per line") from error
     return _of_rows(rows, limits)
 
 

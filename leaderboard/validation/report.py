@@ -217,6 +217,8 @@ def _warnings(table: ValidationTable) -> list[str]:
             f"Labels are missing for {counted(table.unlabelled, 'row')}. Recall, F1, accuracy and kappa are "
             "right only if the labelled rows were drawn at random; if not, give weights (--weights, --draw)"
         )
+    if np.ptp(table.weights) > 0 and any(judge.scores is not None for judge in table.judges):
+        found.append("AUROC, the Brier score and the calibration plot count every row once, without weights")
     if not table.is_grouped:
         found.append(
             "rows count as independent. If several rows belong together, such as runs of one task, name "
@@ -231,7 +233,7 @@ def _warnings(table: ValidationTable) -> list[str]:
     return found
 
 
-_REQUIREMENT: Final = re.compile(r"\s*(\w+)(?:\.(value|low|high))?\s*(>=|<=|>|<)\s*([0-9.]+)\s*")
+_REQUIREMENT: Final = re.compile(r"\s*(\w+)(?:\.(value|low|high))?\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +270,9 @@ def parse_requirement(text: str) -> Requirement:
             f"--require {text!r}: write a metric, a sign and a number, such as precision.low>=0.8 "
             f"(metrics: {', '.join(METRICS)}; parts: value, low, high)"
         )
-    try:
-        border = float(found[4])
-    except ValueError as error:
-        raise TableError(f"--require {text!r}: {found[4]} is not a number") from error
+    border = float(found[4])
+    if border > 1:
+        raise TableError(f"--require {text!r}: metrics are at most 1; write a fraction such as 0.8")
     return Requirement(text.strip(), found[1], found[2] or "value", found[3], border)
 
 

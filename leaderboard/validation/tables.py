@@ -27,6 +27,8 @@ _WORDS: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text(e
 YES: Final = frozenset(_WORDS["yes"])
 NO: Final = frozenset(_WORDS["no"])
 MISSING: Final = frozenset(_WORDS["missing"])
+_EMPTY: Final = ("", "nan", "None", "<NA>")
+"""The texts of empty cells of ids and groups, in which other words for missing answers are allowed."""
 ID_NAMES: Final = tuple(_WORDS["ids"])
 LABEL_NAMES: Final = tuple(_WORDS["labels"])
 VERDICT_NAMES: Final = tuple(_WORDS["verdicts"])
@@ -154,7 +156,7 @@ def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _has_answers(table: NamedTable, column: Hashable, is_label: bool) -> bool:
+def has_answers(table: NamedTable, column: Hashable, is_label: bool) -> bool:
     """Return whether a column holds only answers, and at least one. A label's answers must be yes or no."""
     values = [as_answer(value) for value in table.frame[column]]
     known = {value for value in values if value is not None and not isnan(value)}
@@ -173,11 +175,11 @@ def _find(
     by_name = {name.lower(): name for name in reversed(names)}
     usual = [by_name[name] for name in known if name in by_name and by_name[name] not in taken]
     for column in usual:
-        if _has_answers(table, column, is_label):
+        if has_answers(table, column, is_label):
             return [column]
     if usual:  # the caller names the rows that have other values
         return usual[:1]
-    left = [name for name in names if name not in taken and _has_answers(table, name, is_label)]
+    left = [name for name in names if name not in taken and has_answers(table, name, is_label)]
     if len(left) == 1:
         return left
     why = f"several columns are possible ({_listed(left[:10])})" if left else "no column has yes/no answers"
@@ -202,10 +204,9 @@ def read_one(table: NamedTable, columns: Columns, threshold: float = 0.5) -> Val
     verdict_columns = _find(table, columns.verdicts, VERDICT_NAMES, "--verdict", set(label_columns))
     problems: list[str] = []
     judges = tuple(_judge_of(name, _answers(table, name, problems), threshold) for name in verdict_columns)
-    if columns.ids:
-        ids = _ids(table, list(columns.ids), problems)
-    else:
-        ids = [str(place + 1) for place in range(len(table.frame))]
+    numbers = [str(table.row(place)) for place in range(len(table.frame))]
+    id_columns = columns.ids or tuple(filter(None, [_usual_id(table)]))
+    ids = _ids(table, id_columns, problems) if id_columns else numbers
     return _combine(table, ids, label_columns, judges, columns, problems)
 
 
@@ -228,6 +229,11 @@ def read_several(
         others = [each for each in own if each not in place]
         unlabelled.update(others)
         rows = np.array([place.get(each, -1) for each in own], dtype=np.int64)
+        if ids and not (rows >= 0).any():
+            problems.append(
+                f"{table.name} has no row for any id of {labels.name}: it has {_listed(own[:3]) or 'none'}; "
+                f"{labels.name} has {_listed(ids[:3])}. Correct the ids, or name their columns with --id"
+            )
         for column in found:
             answers = _answers(table, column, problems)
             aligned = np.full(len(ids), np.nan)
@@ -305,7 +311,7 @@ def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list
 
 
 def _has_one_each(table: NamedTable, name: str) -> bool:
-    return bool(table.frame[name].astype(str).is_unique)
+    return bool(table.frame[name].astype(str).is_unique) and not _empty_rows(table, [name]).any()
 
 
 def _usual_id(table: NamedTable) -> str | None:
@@ -335,8 +341,11 @@ def read_answers(table: NamedTable, known: Sequence[str]) -> tuple[list[str], np
 
 
 def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list[str]:
-    ids = ["/".join(str(value).strip() for value in row) for row in table.frame[list(columns)].to_numpy()]
-    repeated = [each for each, count in Counter(ids).items() if count > 1]
+    _refuse_empty(table, columns, _empty_rows(table, columns), problems)
+    # As objects, because numpy would turn the integers 1 into 1.0 next to a column of floats.
+    cells = table.frame[list(columns)].to_numpy(dtype=object)
+    ids = ["/".join(str(value).strip() for value in row) for row in cells]
+    repeated = [each for each, count in Counter(ids).items() if count > 1 and each not in _EMPTY]
     if repeated:
         problems.append(
             f"{table.name}, column {', '.join(columns)}: {counted(len(repeated), 'id')} with several rows, "
@@ -344,6 +353,20 @@ def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list
             "them apart"
         )
     return ids
+
+
+def _empty_rows(table: NamedTable, columns: Sequence[str]) -> np.ndarray:
+    """Return the rows in which all of the columns are empty, as bool of shape (n,)."""
+    cells = table.frame[list(columns)].to_numpy(dtype=object)
+    return np.array([all(str(value).strip() in _EMPTY for value in row) for row in cells], dtype=bool)
+
+
+def _refuse_empty(table: NamedTable, columns: Sequence[str], empty: np.ndarray, problems: list[str]) -> None:
+    if empty.any():
+        rows = ", ".join(str(table.row(place)) for place in np.flatnonzero(empty)[:MOST_PROBLEMS])
+        count = counted(int(empty.sum()), "empty cell")
+        message = f"{count} (row {rows}). Write a value into each, or remove its row"
+        problems.append(f"{table.name}, column {', '.join(columns)}: {message}")
 
 
 def _combine(
@@ -371,10 +394,12 @@ def _combine(
         for name, count in Counter(judge.name for judge in judges).items()
         if count > 1
     ]
+    has = next(iter(labels.values())) >= 0
+    if columns.group is not None:
+        _refuse_empty(table, [columns.group], _empty_rows(table, [columns.group]) & has, problems)
     weights = np.ones(len(ids)) if columns.weights is None else _weights(table, columns.weights, problems)
     if problems:
         raise TableError("\n".join(problems))
-    has = next(iter(labels.values())) >= 0
     if not has.any():
         raise TableError(f"{table.name}: column {label_columns[0]} has no label; give at least one")
     if columns.group is None:

@@ -14,6 +14,7 @@ import arb
 from arb.__main__ import app
 from arb.core.suite import load_suite
 from leaderboard.__main__ import app as leaderboard_app
+from tests.support.crashing_logs import write_crashing_logs
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")
 DEV = load_suite("sample").split("dev")
@@ -115,6 +116,53 @@ def test_an_estimate_counts_the_crashed_runs_that_the_command_counts(tmp_path):
     assert list(ours.attrs["crashed"]["runs"]) == theirs["crashed"]["runs"] == source["crashed"]
     apart = arb.estimate(files[0], files[1], crashed="apart")
     assert (apart.loc["a", "n"], apart.loc["a", "assisted"]) == (40, pytest.approx(10 / 40))
+    with pytest.raises(ValueError, match="use one of failures, apart"):
+        arb.estimate(files[0], files[1], crashed="appart")
+    (tmp_path / "run.json").write_text(json.dumps({"source": source, "selection": {"limit": 40}}))
+    part = arb.estimate(files[0], files[1])
+    assert part.loc["a", "n"] == 40 and "a judge saw only some of the runs" in part.attrs["warnings"][-1]
+
+
+def test_an_estimate_from_what_a_judge_returned_counts_its_crashed_runs(tmp_path):
+    ids = [f"own/a/task{i}" for i in range(40)]
+    judged = pd.DataFrame({"trajectory_id": ids, "success": [i % 4 == 0 for i in range(40)]})
+    source = {"crashed": [f"own/a/crashed{i}" for i in range(10)]}
+    (tmp_path / "run.json").write_text(json.dumps({"source": source, "selection": {}}))
+    judged.attrs = {"run": str(tmp_path), "judged": 40}
+    labels = pd.DataFrame(judged.head(20).to_dict("list"))
+    assert arb.estimate(judged, labels).loc["a", "n"] == 50  # and 10 crashed
+    assert arb.estimate(judged.head(30), labels).loc["a", "n"] == 30  # of a part, it is not known
+
+
+def test_an_estimate_finds_crashed_runs_in_the_source_as_the_command_does(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write_crashing_logs(logs, crashed=5)
+    ids = [f"t/m_temperature=0.7/{number}" for number in range(5, 20)]
+    judged = pd.DataFrame({"trajectory_id": ids, "success": True})
+    found = arb.estimate(judged, judged, source=logs)
+    # 15 successes of 15 runs and 5 crashes
+    assert found.loc["m_temperature=0.7", ["n", "labels_only"]].tolist() == [20, 0.75]
+
+
+def test_an_estimate_has_both_intervals_and_combines_draws_of_several_people(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ids = [f"own/a/task{i}" for i in range(40)]
+    judged = pd.DataFrame({"trajectory_id": ids, "success": [i % 4 == 0 for i in range(40)]})
+    written(tmp_path, "judge.jsonl", judged)
+    draws = []
+    for seed in ("1", "2"):
+        call = ["annotation-template", "--for-estimate", "15", "--verdicts", "judge.jsonl", "--seed", seed]
+        assert CliRunner().invoke(leaderboard_app, [*call, "--out", f"{seed}.csv"]).exit_code == 0
+        draws.append(f"{seed}.draw.json")
+    call = ["estimate", "--verdicts", "judge.jsonl", "--labels", "judge.jsonl", "--json"]
+    done = CliRunner().invoke(leaderboard_app, [*call, "--draw", draws[0], "--draw", draws[1]])
+    (theirs,) = json.loads(done.stdout)["agents"]
+    row = arb.estimate(judged, judged, draw=draws).loc["a"]
+    assert row["labelled"] == theirs["labelled"] > 15
+    ends = [row["labels_only_on_tasks_low"], row["labels_only_on_tasks_high"]]
+    assert ends == theirs["labels_only"]["ci_on_tasks"]
 
 
 def test_an_unknown_number_is_nan_in_a_column_of_numbers(tmp_path):

@@ -395,11 +395,18 @@ def test_crashed_runs_of_the_source_count_as_failures_unless_they_are_set_apart(
     ]  # fmt: skip
     assert [each["labels_only"]["rate"] for each in (cold, warm)] == [0.0, 0.75]
     assert found["crashed"]["count_as"] == "failures" and len(found["crashed"]["runs"]) == 5
-    assert "5 runs crashed; they count as failures (--crashed apart leaves them out):" in done.stderr
+    assert "5 runs crashed; counted as failures (--crashed apart leaves crashed runs out):" in done.stderr
     assert "files: 3 found = 2 read + 1 named" in done.stderr and "notes.txt" in done.stderr
     apart = json.loads(run(*OF_LOGS, "--source", "logs", "--crashed", "apart", "--json").stdout)
     assert [(each["n"], each["labels_only"]["rate"]) for each in apart["agents"]] == [(20, 0.0), (15, 1.0)]
     assert apart["crashed"]["count_as"] == "apart"
+
+
+def test_a_plan_asks_for_no_labels_of_crashed_runs(run, logs):
+    plan = (*OF_LOGS[:3], "--source", "logs", "--plan", "--half-width", "1", "--json")
+    rows = json.loads(run(*plan).stdout)["agents"]
+    # For ± 1 point, all runs need a label: 20, and 15 of 20 of which 5 crashed.
+    assert [(row["n"], row["labels_only"]) for row in rows] == [(20, 20), (20, 15)]
 
 
 def test_crashed_runs_are_known_from_the_run_json_of_a_judge_that_saw_all_runs(run, logs):

@@ -395,6 +395,16 @@ def test_two_agents_are_compared_task_by_task():
     assert found.ci[1] - found.ci[0] < 2 * half  # these runs are a part of the uncertainty
 
 
+def test_a_comparison_uses_only_labels_of_drawn_runs():
+    runs, labels = runs_of_two(np.random.default_rng(5))
+    draw = draw_runs(runs, 60)
+    drawn = {run: labels[run] for run in draw.drawn}
+    successes = {run: value for run, value in labels.items() if value and "/A/" in run}  # chosen, not drawn
+    assert compare_agents(runs, drawn | successes, "A", "B", draw) == compare_agents(
+        runs, drawn, "A", "B", draw
+    )
+
+
 def test_agents_without_common_tasks_or_labels_are_not_compared():
     runs, _ = runs_of_two(np.random.default_rng(5), n=20)
     assert compare_agents(runs, {}, "A", "B").difference is None
@@ -512,6 +522,10 @@ def test_crashed_runs_lower_a_difference_on_common_tasks():
     assert found.difference == pytest.approx(8 / 60)
     agents, _ = estimate_agents(runs, judged)
     assert [each.judge_alone[0].rate for each in agents] == pytest.approx([0.5, 22 / 60])
+
+
+def test_no_label_is_needed_without_a_run_that_can_be_labelled():
+    assert labels_needed(0, 0.1) == 0
 
 
 def test_an_agent_of_which_every_run_crashed_has_a_rate_of_zero():

@@ -99,6 +99,7 @@ def test_wrong_words_of_annotations_are_named_by_column_and_row():
         (b"trajectory_success,\xff\n", "wrong_encoding"),
         (b"trajectory_id,success\na/b/1,maybe\n", "unknown_word"),
         (b"trajectory_id,success\na/b/1,nan\n", "nan"),
+        (b"trajectory_id,human,success\na/b/1,yes,no\n", "several_labels"),
         (b"\x89PNG", "not_text"),
     ],
 )
@@ -119,3 +120,10 @@ def test_a_file_of_a_suite_with_its_own_questions_and_without_others_has_labels_
         ("shop/a/1",),
         [1],
     )
+
+
+def test_columns_without_labels_or_of_another_target_are_no_second_column_of_labels():
+    text = b"trajectory_id,success,expected,target\na/b/1,yes,Oslo,\na/b/2,no,no,\n"
+    table, findings = read_outcome_labels(text, ReadingLimits())
+    assert [each.code for each in findings] == ["unknown_columns"]  # a warning
+    assert table.targets["success"].tolist() == [1, 0]

@@ -122,7 +122,8 @@ def test_columns_that_could_be_meant_are_named():
         (b"", "an empty file"),
         (b"a,b\n1\n", "these rows do not have the 2 cells of the header: 2"),
         (b"a,a\n1,0\n", "several columns are called a"),
-        (b"{\n", "line 1 is not JSON"),
+        (b"{\n", "line 1 is not JSON .*; write one object per line"),
+        (b"\x1f\x8b\x08", "compressed with gzip; unpack it"),
         (b"[" * 100_000, "not a JSON array"),
         (b'{"a": ' * 100_000, "line 1 is not JSON"),
         (b"\xff\xfe\x00", "not UTF-8"),
@@ -231,6 +232,43 @@ def test_cells_may_be_long_but_rows_have_to_fit_the_header_and_quotes_have_to_cl
         "these rows do not have the 2 cells of the header: 2, 5; correct them"
     )
     assert problem(table, 'a,b\n1,2\n"3,4\n').startswith("line 3 cannot be read as CSV (")
+
+
+def test_tables_without_a_common_id_are_refused_with_ids_of_both():
+    labels, verdicts = (
+        table("id,label\n1,yes\n2,no\n", "l.csv"),
+        table("id,verdict\n1.0,yes\n2.0,no\n", "v.csv"),
+    )
+    found = problem(read_several, labels, [verdicts], Columns())
+    assert "v.csv has no row for any id of l.csv: it has 1.0, 2.0; l.csv has 1, 2" in found
+
+
+def test_rows_with_an_empty_id_are_refused_instead_of_joined():
+    texts = pd.DataFrame({"id": ["a", None], "label": ["yes", "no"]})
+    verdicts = table("id,verdict\na,yes\n ,no\n,no\n", "v.csv")
+    found = problem(read_several, NamedTable("l", texts), [verdicts], Columns())
+    assert "l, column id: 1 empty cell (row 2)" in found
+    assert "v.csv, column id: 2 empty cells (row 3, 4)" in found and "several rows" not in found
+
+
+def test_rows_without_a_group_are_refused_unless_they_have_no_label():
+    text = "label,verdict,task\nyes,yes,t1\n,no,\nno,no,t2\n"
+    assert read_one(table(text), Columns(group="task")).groups.tolist() == [0, 1]
+    found = problem(read_one, table(text + "no,no,\nyes,no, \n"), Columns(group="task"))
+    assert "t.csv, column task: 2 empty cells (row 5, 6)" in found
+
+
+def test_rows_of_one_table_have_the_ids_of_its_usual_column_or_else_the_row_numbers_of_messages():
+    texts = "run,label,verdict\nx,yes,yes\ny,no,no\n"
+    assert read_one(table(texts), Columns()).ids == ("x", "y")
+    assert read_one(table(texts.replace("y,no", "x,no")), Columns()).ids == ("2", "3")  # the header is row 1
+
+
+def test_integers_of_an_id_stay_integers_next_to_a_column_of_floats():
+    frame = pd.DataFrame({"id": [1, 2], "trial": [0.5, 1.5], "label": [1, 0], "verdict": [1.0, -1.0]})
+    found = read_one(NamedTable("t", frame), Columns(ids=("id", "trial")))
+    assert found.ids == ("1/0.5", "2/1.5")
+    assert found.judges[0].verdicts.tolist() == [1, -1]  # -1 is no verdict, also as a float
 
 
 def test_an_excel_workbook_is_refused_with_how_to_save_it():

@@ -70,7 +70,7 @@ def test_rows_that_judges_get_wrong_are_listed_with_those_of_all_judges_first(tm
     (tmp_path / "runs.csv").write_text(text)
     assert validate(file, *COLUMNS, "--disagreements", "errors.csv").exit_code == 0
     lines = pd.read_csv(tmp_path / "errors.csv")
-    assert lines["id"].tolist()[0] == 1  # without --id, rows are numbered; both judges are wrong on the first
+    assert lines["id"].tolist()[0] == "r0"  # both judges are wrong on the first row
     assert lines["judges_wrong"].tolist() == [2, 1, 1, 1, 1]
 
 
@@ -80,6 +80,8 @@ def test_rows_that_judges_get_wrong_are_listed_with_those_of_all_judges_first(tm
         ("precision>=0.8", 0),
         ("precision.low>=0.8", 1),
         ("recall.high<=1", 0),
+        ("precision>=80", 2),  # in percent, it could never be met
+        ("precision>=0.8.0", 2),
         ("precision>=much", 2),
         ("speed>1", 2),
     ],
@@ -115,6 +117,15 @@ def test_runs_without_a_label_make_recall_and_kappa_doubtful_unless_weights_say_
     # weighted: TP 8, FP 2, TN 10 * 9 = 90
     assert [judge[name] for name in ("tp", "fp", "fn", "tn")] == [8, 2, 0, 90]
     assert not any("no label" in warning for warning in found["warnings"])
+
+
+def test_a_report_on_weighted_rows_says_that_the_figures_of_scores_have_no_weights(tmp_path, file):
+    weighted = pd.read_csv(file).assign(weight=[3, *[1] * 39])
+    weighted.to_csv(tmp_path / "weighted.csv", index=False)
+    plain = validate("weighted.csv", *COLUMNS)
+    weighted = validate("weighted.csv", *COLUMNS, "--weights", "weight")
+    assert "without weights" not in plain.stderr
+    assert "AUROC, the Brier score and the calibration plot count every row once" in weighted.stderr
 
 
 @pytest.mark.parametrize(
