@@ -56,9 +56,9 @@ def run(
     """Judge the runs of a split, or your own runs in --source.
 
     Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder --out. If the run
-    was stopped or killed, run the same command again to continue; you never pay for a call twice. If the
-    prompts, the recorded runs, the judge's file or what the judge sees of a run have changed, the command
-    starts a new run in the folder OUT-2 and tells you so.
+    was stopped or killed, run the same command again to continue; replies that have arrived are not paid for
+    again. If the prompts, the recorded runs, the judge's file or what the judge sees of a run have changed,
+    the command starts a new run in the folder OUT-2 and tells you so.
     """
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
     named, tried = out, {out}
