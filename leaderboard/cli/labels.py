@@ -132,7 +132,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     annotator: str | None = None,
     split: Literal["dev", "test"] | None = None,
     share: float = 1.0,
-    seed: int = 0,
+    seed: int | None = None,
     for_estimate: int | None = None,
     verdicts: list[Path] | None = None,
     stratified: bool = False,
@@ -162,7 +162,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         stop(f"{out} already exists and may contain answers; name a new file")
     try:
         trajectories = chosen.trajectories if split is None else chosen.split(split)
-        drawn = annotation_files.drawn_share(trajectories, share, seed, annotator)
+        drawn = annotation_files.drawn_share(trajectories, share, seed or 0, annotator)
         ids = {run.trajectory_id for run in drawn}
         items = [item for name in SPLITS for item in chosen.items(name) if item.trajectory_id in ids]
         text = annotation_files.template(items, annotator, chosen.targets)
@@ -177,13 +177,13 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
 def _template_for_estimate(
     verdicts: list[Path],
     n_labels: int,
-    kind: tuple[int, bool],
+    kind: tuple[int | None, bool],
     out: Path,
     source: Path | None,
     space: str,
     suite: str | None,
 ) -> None:
-    """Draw runs to label. ``kind`` has the seed, and whether the draw is stratified."""
+    """Draw runs to label. ``kind`` has the seed, or None, and whether the draw is stratified."""
     seed, stratified = kind
     if not space.startswith(("http://", "https://")):
         stop(f"--space {space} is not the address of a Space; write https://…")
@@ -199,11 +199,11 @@ def _template_for_estimate(
     try:
         earlier = sheet.read_sheet(out.name, out.read_text(encoding="utf-8-sig")) if out.exists() else []
         if out.exists():
-            draw, problems = agent_runs.extended_draw(runs, record.name, record.read_bytes(), n_labels)
+            draw, problems = agent_runs.extended_draw(runs, record.name, record.read_bytes(), n_labels, *kind)
             if problems:
                 stop(f"{problems[0].file} {problems[0].message}", code=1)
         else:
-            draw = agent_runs.draw_runs(runs, n_labels, seed, stratified)
+            draw = agent_runs.draw_runs(runs, n_labels, seed or 0, stratified)
         texts = sheet.texts_of(source, draw.drawn) if source is not None else None
         table = sheet.write_sheet(draw.drawn, asked.name, earlier, texts, space)
     except ValueError as problem:

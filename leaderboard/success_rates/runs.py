@@ -309,11 +309,14 @@ def read_draw(
     return Draw(strata=()), [error("not_a_draw", problem, file=name)]
 
 
-def extended_draw(runs: AgentRuns, name: str, content: bytes, n_labels: int) -> tuple[Draw, list[Finding]]:
+def extended_draw(
+    runs: AgentRuns, name: str, content: bytes, n_labels: int, seed: int | None, stratified: bool
+) -> tuple[Draw, list[Finding]]:
     """Return a draw of ``n_labels`` runs of each agent that contains a recorded one, and errors.
 
     A stratified draw stays stratified. It is refused if the verdicts by which it was stratified are not given
-    or have changed.
+    or have changed. A ``seed`` (None: the recorded one) or ``stratified`` that contradicts the record is an
+    error too.
     """
     earlier, findings = read_draw(name, content, runs.hashes)
     if findings:
@@ -325,6 +328,12 @@ def extended_draw(runs: AgentRuns, name: str, content: bytes, n_labels: int) -> 
             "or name a new file with --out."
         )
         return earlier, [error("other_verdicts", message, file=name)]
+    wrong = {"--stratified": stratified and not judges, "--seed": seed not in (None, earlier.seed)}
+    if any(wrong.values()):
+        options = " and ".join(option for option, is_wrong in wrong.items() if is_wrong)
+        how = f"with seed {earlier.seed} and {'with' if judges else 'without'} strata"
+        message = f"was drawn {how}. Leave out {options}, or name a new file with --out."
+        return earlier, [error("other_draw", message, file=name)]
     before: Counter[str] = Counter()
     for stratum in earlier.strata:
         before[stratum.agent] += len(stratum.drawn)

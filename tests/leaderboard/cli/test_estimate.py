@@ -262,6 +262,29 @@ def test_a_file_that_cannot_be_extended_is_left_alone_with_the_reason(run, tmp_p
     assert "open.csv has no column trajectory_id" in run(*call).stderr
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "message"),
+    [
+        ((), ("--stratified",), "seed 0 and without strata. Leave out --stratified, or name a new file"),
+        (("--seed", "3"), ("--seed", "0"), "seed 3 and without strata. Leave out --seed, or name a new file"),
+        (
+            ("--stratified",),
+            ("--stratified", "--seed", "3"),
+            "seed 0 and with strata. Leave out --seed, or name a new file",
+        ),
+        ((), ("--stratified", "--seed", "3"), "Leave out --stratified and --seed, or name a new file"),
+    ],
+)
+def test_options_that_contradict_an_existing_draw_are_refused(run, tmp_path, first, then, message):
+    call = ("annotation-template", "--verdicts", "right.jsonl", "--out", "open.csv", "--for-estimate")
+    assert run(*call, "12", *first).exit_code == 0
+    before = (tmp_path / "open.csv").read_bytes()
+    done = run(*call, "20", *then)
+    assert done.exit_code == 1 and message in done.stderr
+    assert (tmp_path / "open.csv").read_bytes() == before
+    assert run(*call, "12", *first).exit_code == 0  # the same options contradict nothing
+
+
 def test_the_same_tasks_are_drawn_for_all_agents_unless_they_are_stratified(run, tmp_path):
     call = ("annotation-template", "--verdicts", "right.jsonl", "--for-estimate", "12", "--out")
     run(*call, "tasks.csv")
