@@ -81,6 +81,8 @@ def estimate(  # noqa: PLR0913 - a command's options
         stop("an estimate needs labels of some runs; add --labels, or use --plan to see how many you need")
     if agent_from and source is None:
         stop("--agent-from needs the judged runs; add --source FOLDER", 2)
+    if agent and compare:
+        stop("--agent keeps one agent, and --compare needs two; leave one of the options out", 2)
     targets = outcome_targets(suite)
     recorded, names = source_runs.recorded_source(verdicts), None
     if source is None and recorded.files is not None:

@@ -158,6 +158,10 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
             ("--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "right.jsonl"),
             "is not JSON. Use the file that annotation-template --for-estimate wrote",
         ),
+        (
+            ("--verdicts", "right.jsonl", "--plan", "--agent", "a", "--compare", "a", "b"),
+            "--agent keeps one agent, and --compare needs two; leave one of the options out",
+        ),
     ],
 )
 def test_a_call_that_cannot_be_answered_says_what_to_give(run, arguments, message):
