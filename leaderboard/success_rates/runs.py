@@ -556,9 +556,11 @@ def _read_answers(
     others = (target for target in targets if target.name != asked.name)
     found, findings = read_in_process(content, replace(limits, targets=(asked, *others)))
     if found is not None and asked.name in found.targets:
-        if known is LABEL_NAMES and (more := _other_labels(content, limits, targets)):
-            message = f"has several columns of labels: {asked.name}, {', '.join(more)}. Keep one of them."
-            return None, [error("several_labels", message)]
+        has_unknown = any(each.code == "unknown_columns" for each in findings)
+        if has_unknown and (more := _other_answers(content, limits, targets, known)):
+            kind = "labels" if known is LABEL_NAMES else "verdicts"
+            message = f"has several columns of {kind}: {asked.name}, {', '.join(more)}. Keep one of them."
+            return None, [error(f"several_{kind}", message)]
         of_runs = [row for row, (_, step, part) in enumerate(found.items()) if step is part is None]
         only = replace(found, targets={asked.name: found.targets[asked.name]})
         return only.take(np.array(of_runs, dtype=np.int64)), findings
@@ -572,13 +574,15 @@ def _read_answers(
     return Predictions(tuple(ids), {asked.name: answers}), []
 
 
-def _other_labels(content: bytes, limits: ReadingLimits, targets: Sequence[Target]) -> list[str]:
-    """Return the columns with labels that have a usual name of labels, but not the name of a target."""
+def _other_answers(
+    content: bytes, limits: ReadingLimits, targets: Sequence[Target], known: Sequence[str]
+) -> list[str]:
+    """Return the yes/no columns that have a usual name in ``known``, but no name of a prediction file."""
     try:
         table = NamedTable("the file", parse_table(content, limits))
     except ValueError:
         return []
-    usual = {*LABEL_NAMES} - {target.name for target in targets}
+    usual = {*known} - {"score", *(target.name for target in targets)}
     names = [str(name) for name in table.frame.columns if str(name).lower() in usual]
     return [name for name in names if has_answers(table, name, is_label=True)]
 

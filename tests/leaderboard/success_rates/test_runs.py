@@ -17,6 +17,7 @@ from leaderboard.success_rates.runs import (
     AgentRuns,
     draw_runs,
     read_outcome_labels,
+    read_outcome_verdicts,
     strata_of_patterns,
     stratum_sizes,
 )
@@ -120,6 +121,21 @@ def test_a_file_of_a_suite_with_its_own_questions_and_without_others_has_labels_
         ("shop/a/1",),
         [1],
     )
+
+
+def test_a_second_column_of_verdicts_is_refused():
+    table, (finding,) = read_outcome_verdicts(
+        b"trajectory_id,success,Verdict\na/b/1,yes,no\n", ReadingLimits()
+    )
+    assert (table, finding.level, finding.code) == (None, "error", "several_verdicts")
+    assert finding.message == "has several columns of verdicts: success, Verdict. Keep one of them."
+
+
+def test_scores_and_texts_next_to_verdicts_are_no_second_column_of_verdicts():
+    text = b"trajectory_id,success,score,answer,reward\na/b/1,yes,1,Oslo,0.5\na/b/2,no,0,no,1\n"
+    table, findings = read_outcome_verdicts(text, ReadingLimits())
+    assert [each.code for each in findings] == ["unknown_columns"]  # a warning
+    assert table.targets["success"].tolist() == [1, 0]
 
 
 def test_columns_without_labels_or_of_another_target_are_no_second_column_of_labels():
