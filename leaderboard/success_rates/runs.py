@@ -315,8 +315,7 @@ def extended_draw(
     """Return a draw of ``n_labels`` runs of each agent that contains a recorded one, and errors.
 
     A stratified draw stays stratified. It is refused if the verdicts by which it was stratified are not given
-    or have changed. A ``seed`` (None: the recorded one) or ``stratified`` that contradicts the record is an
-    error too.
+    or have changed, or if ``seed`` (unless it is None) or ``stratified`` contradicts the record.
     """
     earlier, findings = read_draw(name, content, runs.hashes)
     if findings:
@@ -329,8 +328,7 @@ def extended_draw(
         )
         return earlier, [error("other_verdicts", message, file=name)]
     wrong = {"--stratified": stratified and not judges, "--seed": seed not in (None, earlier.seed)}
-    if any(wrong.values()):
-        options = " and ".join(option for option, is_wrong in wrong.items() if is_wrong)
+    if options := " and ".join(option for option, is_wrong in wrong.items() if is_wrong):
         how = f"with seed {earlier.seed} and {'with' if judges else 'without'} strata"
         message = f"was drawn {how}. Leave out {options}, or name a new file with --out."
         return earlier, [error("other_draw", message, file=name)]
@@ -556,8 +554,9 @@ def _read_answers(
     others = (target for target in targets if target.name != asked.name)
     found, findings = read_in_process(content, replace(limits, targets=(asked, *others)))
     if found is not None and asked.name in found.targets:
-        has_unknown = any(each.code == "unknown_columns" for each in findings)
-        if has_unknown and (more := _other_answers(content, limits, targets, known)):
+        usual = {*known} - {"score", *(target.name for target in targets)}
+        # Every column that is not one of a prediction file is a finding.
+        if findings and (more := _other_answers(content, limits, usual)):
             kind = "labels" if known is LABEL_NAMES else "verdicts"
             message = f"has several columns of {kind}: {asked.name}, {', '.join(more)}. Keep one of them."
             return None, [error(f"several_{kind}", message)]
@@ -574,15 +573,12 @@ def _read_answers(
     return Predictions(tuple(ids), {asked.name: answers}), []
 
 
-def _other_answers(
-    content: bytes, limits: ReadingLimits, targets: Sequence[Target], known: Sequence[str]
-) -> list[str]:
-    """Return the yes/no columns that have a usual name in ``known``, but no name of a prediction file."""
+def _other_answers(content: bytes, limits: ReadingLimits, usual: Set[str]) -> list[str]:
+    """Return the yes/no columns whose names are in ``usual``, in any case."""
     try:
         table = NamedTable("the file", parse_table(content, limits))
     except ValueError:
         return []
-    usual = {*known} - {"score", *(target.name for target in targets)}
     names = [str(name) for name in table.frame.columns if str(name).lower() in usual]
     return [name for name in names if has_answers(table, name, is_label=True)]
 
