@@ -238,7 +238,7 @@ def inspect_source(
             facts = words(agent_from)
             source = sources.open_source(path, tuple(allow_class or ()), facts)
             listing = source.list_all()
-            left_out, notes = reports.listing_findings(source.kind, listing)
+            left_out, notes = reports.listing_findings(source, listing)
             for file in listing.files:
                 run, of_run = _read_run(source, file)
                 read += run["goal"] is not None

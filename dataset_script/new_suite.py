@@ -77,7 +77,7 @@ def find_runs(
             results[place] = result
             progress(len(results), len(candidates), candidate[0].name)
     report = BuildReport("")
-    report.left_out, report.notes = listing_findings(source.kind, listing)
+    report.left_out, report.notes = listing_findings(source, listing)
     for place in sorted(results):
         report.left_out += results[place][1]
     report.count_files(source, listing)

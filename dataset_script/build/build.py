@@ -114,7 +114,7 @@ class _Build:
 
     def run(self, listing: SourceListing) -> BuildReport:
         report = BuildReport(self.suite.name)
-        files = group_files(self.suite, self.source.kind, listing, report)
+        files = group_files(self.suite, self.source, listing, report)
         allowed = named_trajectories(self.suite, self.options.allow_missing)
         for trajectory in self.suite.trajectories:
             if trajectory in files:
@@ -140,7 +140,7 @@ class _Build:
         report.notes += [finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
         judgments = []
         if not options.for_judges:
-            files = group_files(self.suite, self.source.kind, self.source.list_judgments(), report)
+            files = group_files(self.suite, self.source, self.source.list_judgments(), report)
             tasks = [task_of(*each, is_judgments=True) for each in files.items()]
             judgments = self._make_parts(tasks, report)
         report.count_files(self.source, listing)

@@ -60,13 +60,13 @@ def named_trajectories(suite: Suite, ids: Iterable[str]) -> tuple[Trajectory, ..
 
 
 def group_files(
-    suite: Suite, kind: str, listing: SourceListing, report: BuildReport
+    suite: Suite, source: TrajectorySource, listing: SourceListing, report: BuildReport
 ) -> dict[Trajectory, tuple[SourceFile, ...]]:
     """Return the files of each trajectory of the suite. Files that spell the id as the suite does come first.
 
     Files of the source that belong to no trajectory are added to the findings in ``report``.
     """
-    left_out, notes = listing_findings(kind, listing)
+    left_out, notes = listing_findings(source, listing)
     report.left_out += left_out
     report.notes += notes
     found: dict[Trajectory, list[SourceFile]] = {}

@@ -10,6 +10,7 @@ from arb.core.console import printable
 from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
 from dataset_script.sources.base import FileCounts, SourceListing, TrajectorySource
+from dataset_script.sources.files import json_fault
 from dataset_script.sources.values import valid_text
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
@@ -81,12 +82,13 @@ class BuildReport:
         return {code: sorted(names) for code, names in sorted(found.items())}
 
 
-def listing_findings(kind: str, listing: SourceListing) -> tuple[list[Finding], list[Finding]]:
+def listing_findings(source: TrajectorySource, listing: SourceListing) -> tuple[list[Finding], list[Finding]]:
     """Return findings on the source's files that belong to no run, and notes on the source."""
     left_out = [finding("link_out", name) for name in listing.links_out]
-    left_out += [finding("misplaced", name) for name in listing.others if name.endswith(".json")]
+    stray = [name for name in listing.others if name.endswith(".json")]
+    left_out += [finding("misplaced", name, json_fault(source.root / name)) for name in stray]
     notes = [finding("not_json_file", name) for name in listing.others if not name.endswith(".json")]
-    return left_out, [*notes, *(finding(note.code, kind, note.detail) for note in listing.notes)]
+    return left_out, [*notes, *(finding(note.code, source.kind, note.detail) for note in listing.notes)]
 
 
 def files_line(counts: FileCounts) -> str:

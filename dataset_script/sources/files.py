@@ -188,3 +188,12 @@ def read_json_object(path: Path) -> Mapping[str, Any]:
     if not isinstance(content, dict):
         raise UnusableFileError("not_a_trajectory", "is not a JSON object")
     return content
+
+
+def json_fault(path: Path) -> str:
+    """Return why a file is not valid JSON, with the position; empty if it is valid or unreadable."""
+    try:
+        read_json_object(path)
+    except UnusableFileError as problem:
+        return f"is not valid JSON: {problem}" if problem.code == "not_json" else ""
+    return ""

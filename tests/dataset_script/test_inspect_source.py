@@ -99,6 +99,16 @@ def test_broken_runs_are_named_with_exit_code_3_and_have_no_goal_in_json(tmp_pat
     assert broken[0]["findings"][0]["code"] == "unreadable"
 
 
+def test_a_json_file_that_no_reader_took_is_reported_with_the_place_where_its_json_breaks(tmp_path):
+    (tmp_path / "run.eval").write_bytes(next((LOGS / "trouble").glob("*.eval")).read_bytes())
+    (tmp_path / "cut.json").write_text('{"a": 1,\n "b": ')
+    (tmp_path / "list.json").write_text("[1]")
+    done, as_json = run(tmp_path), run(tmp_path, "--json")
+    line = "cut.json: is not valid JSON: Expecting value: line 2 column 7 (char 15)"
+    assert line in done.stdout and line in as_json.stderr
+    assert "  list.json\n" in done.stdout
+
+
 @pytest.mark.parametrize("content", [{}, {"nothing.txt": "x"}, {"cut.eval": "PK"}])
 def test_nothing_that_can_be_read_is_exit_code_2(tmp_path, content):
     for name, text in content.items():
