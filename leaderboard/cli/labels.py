@@ -150,6 +150,8 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     them, and your answers are kept.
     """
     if for_estimate is not None:
+        if annotator is not None or split is not None or share != 1:
+            stop("--annotator, --split and --share cannot be used with --for-estimate; leave them out")
         kind = seed, stratified
         _template_for_estimate(verdicts or [], for_estimate, kind, out, runs_source, space, suite)
         return

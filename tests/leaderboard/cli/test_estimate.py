@@ -193,6 +193,10 @@ def test_the_options_of_a_template_belong_together(run, tmp_path):
     assert "needs judges' verdicts" in done.stderr
     done = run("annotation-template", "--annotator", "Ada", "--stratified", "--out", "new.csv")
     assert "need --for-estimate" in done.stderr
+    for ignored in (("--annotator", "Ada"), ("--split", "dev"), ("--share", "0.5")):
+        done = run("annotation-template", "--for-estimate", "5", *ignored, "--out", "new.csv")
+        assert done.exit_code == 2
+        assert "cannot be used with --for-estimate" in " ".join(done.stderr.split())
     assert not (tmp_path / "new.csv").exists()
 
 
