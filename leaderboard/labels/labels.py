@@ -111,6 +111,9 @@ def _place_of_labels(suite: Suite, settings: Settings, fetch: bool) -> tuple[Pat
     own, kind = suite.test_labels_path, settings.labels.partition(":")[0]
     if own is not None and kind == "wheel" and not suite.is_official:
         return own, "published"
+    if suite.name == "sample" and kind == "wheel":
+        setting = settings.labels_from("csv:dataset_script/sample/annotations.csv")
+        raise LabelsUnavailable(f"the wheel has no labels of the sample; set {setting} (in the checkout)")
     return locate_labels(settings, fetch), kind
 
 

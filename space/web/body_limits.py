@@ -142,7 +142,7 @@ class BodyLimits:
         """
         request, path = Request(scope), scope["path"]
         content_type = request.headers.get("content-type", "")
-        is_form_route = path in FORM_ROUTES
+        is_form_route = path in FORM_ROUTES and scope["method"] == "POST"  # the routes refuse other methods
         if count := self._counts.get(path, self._counts.get(ALL_OTHERS)):
             count(request)
         if gate := self._gates.get(path):

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import HTTPConnection
+from starlette.routing import Match, Mount
 
 from arb.core.files import DISK_FULL
 from arb.core.judge_info import DeclarationError
@@ -91,9 +92,10 @@ def add_error_handlers(
         if isinstance(cause, OSError) and cause.errno in DISK_FULL:  # the form has files of more than 1 MB
             return await closed_for_now(request, disk_full(gettempdir()))
         status, message = _unreadable_body(error) or (error.status_code, error.detail)
+        headers = {"Allow": _allowed(request)} if "Allow" in (error.headers or {}) else error.headers
         if status >= 400 and wants_page(request.url.path, request.headers):
-            return problem(request, status, str(message), error.headers)
-        return await http_exception_handler(request, HTTPException(status, message, error.headers))
+            return problem(request, status, str(message), headers)
+        return await http_exception_handler(request, HTTPException(status, message, headers))
 
     handlers: tuple[tuple[type[Exception], Callable[[Request, Any], Awaitable[Response]]], ...] = (
         (SubmissionError, refused),
@@ -208,6 +210,18 @@ def sentence(message: str) -> str:
     """Return a message as a sentence: with a capital letter and a full stop."""
     end = "" if message.endswith((".", "!", "?")) else "."
     return f"{message[:1].upper()}{message[1:]}{end}"
+
+
+def _allowed(request: Request) -> str:
+    """Return the methods of all routes at the address; Starlette names only those of the first route."""
+    # Without the suite in ``state``, for which `SuiteRoutes` takes any method. All suites have these routes.
+    scope = {**request.scope, "state": {}}
+    routes = [route for route in request.app.routes if not isinstance(route, Mount)]
+    return ", ".join(
+        method
+        for method in ("DELETE", "GET", "PATCH", "POST", "PUT")
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+    )
 
 
 def _unreadable_body(error: StarletteHTTPException) -> tuple[int, str] | None:

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browsing import click_and_read, drop, open_form, scored_rows
+from tests.support.browsing import WIDTHS, click_and_read, drop, open_form, scored_rows
 from tests.support.commands import path_with_arb
 from tests.support.running_space import REPOSITORY
 
@@ -84,6 +84,20 @@ def test_without_scripts_the_page_says_what_to_do(browser, space):
     assert "needs JavaScript" in page.locator("#without-scripts").inner_text()
     assert page.locator("#curl-text").is_visible()
     assert not page.locator("#submit-form").is_visible()
+    context.close()
+
+
+def test_without_scripts_no_control_is_shown_that_does_nothing(browser, sample_space):
+    phone = {"width": WIDTHS["phone"], "height": 844}
+    context = browser.new_context(java_script_enabled=False, viewport=phone)
+    page = context.new_page()
+    dead = page.locator(".theme-toggle, .show-figures, .pick, button.copy")
+    for address, controls in ("/", 4), ("/submit", 4):  # theme, metrics and 2 judges; theme and 3 to copy
+        page.goto(sample_space.url + address)
+        assert dead.count() == controls, address
+        assert not any(control.is_visible() for control in dead.all()), address
+    page.goto(sample_space.url)
+    assert page.locator("table.board td.other:visible").count() > 0  # which the hidden button would show
     context.close()
 
 

@@ -110,7 +110,14 @@ def test_openapi_describes_routes_that_have_their_permissions_and_no_other(clien
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [("POST", "/compare", "GET"), ("DELETE", "/api/board.json", "GET"), ("GET", "/api/check", "POST")],
+    [
+        ("POST", "/compare", "GET"),
+        ("DELETE", "/api/board.json", "GET"),
+        ("GET", "/api/check", "POST"),
+        ("PUT", "/api/submissions", "POST"),  # a form route
+        ("DELETE", "/my-agent", "GET, POST"),
+        ("DELETE", "/api/maintain/labels", "GET, POST"),  # separate routes
+    ],
 )
 def test_a_method_that_an_address_does_not_take_is_named_as_the_problem(client, method, path, allowed):
     answer = client.request(method, path)

@@ -270,6 +270,12 @@ def test_only_the_pages_and_the_rest_api_are_under_the_prefix(client):
     assert client.get("/s/devai/s/devai/").status_code == 404
 
 
+def test_allow_names_the_methods_of_all_routes_at_an_address_of_a_further_suite(client):
+    for address in ("/api/maintain/labels", "/s/small/api/maintain/labels"):  # GET and POST are two routes
+        refused = client.delete(address)
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST"), address
+
+
 def test_a_restart_keeps_the_records_of_every_suite(client, settings, sent):
     with TestClient(create_app(settings), base_url=f"http://{HOST}") as again:
         for name in ("small", "devai"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from arb.core.settings import Settings
+from arb.core.suite import load_suite
 from leaderboard.labels.labels import LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable
 from tests.support.annotations import OWN_QUESTIONS
@@ -162,6 +163,13 @@ def test_labels_of_another_suite_are_refused_in_one_sentence(load):
     assert str(refusal.value) == (
         "labels: no row is on a trajectory of the suite small; check ARB_SUITE and ARB_LABELS"
     )
+
+
+def test_the_sample_names_its_own_label_file_instead_of_the_wheel_which_has_none_of_its_labels():
+    with pytest.raises(LabelsUnavailable, match=r"set ARB_LABELS=csv:dataset_script/sample/annotations\.csv"):
+        load_labels(load_suite("sample"), "test", Settings(suite="sample"))
+    shipped = Settings(suite="sample", labels="csv:dataset_script/sample/annotations.csv")
+    assert load_labels(load_suite("sample"), "test", shipped).trajectories
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
