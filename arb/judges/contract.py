@@ -133,6 +133,8 @@ def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
         if messages is not None or name == "messages":
             if not isinstance(messages, tuple):
                 return f"{name} is {_described(messages)}: use a tuple, such as (Message(…),)"
+            if not messages:
+                return f"{name} is an empty tuple: send at least one message, such as (Message(…),)"
             for message in messages:
                 if not _is_message(message):
                     return (
@@ -207,6 +209,8 @@ def _described(value: Any) -> str:
         text = repr(value)
         return text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
     kind = type(value).__name__
+    if kind in ("bool", "bool_"):  # NumPy's, whose name depends on its version
+        return "a numpy.bool (convert it with bool(…))"
     return f"{'an' if kind[:1] in 'AEIOUaeiou' else 'a'} {kind}"
 
 
