@@ -90,7 +90,7 @@ def _checked_session(judge: Judge, view: View) -> JudgeSession:
     except JudgeError:
         raise
     except (Exception, SystemExit) as fault:  # a library may call sys.exit
-        raise JudgeError(_describe_fault(judge, fault)) from fault
+        raise JudgeError(describe_fault(judge, fault)) from fault
 
 
 def _problem_of_session(session: Any) -> str | None:
@@ -227,7 +227,7 @@ def _definition_of(function: Any) -> str:
     return f"{Path(code.co_filename).name}, in {code.co_name}, line {code.co_firstlineno}"
 
 
-def _describe_fault(judge: Judge, fault: BaseException) -> str:
+def describe_fault(judge: Judge, fault: BaseException) -> str:
     """Return a message with the exception and the place in the judge's own file that caused it."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)
