@@ -90,7 +90,7 @@ def _checked_session(judge: Judge, view: View) -> JudgeSession:
     except JudgeError:
         raise
     except (Exception, SystemExit) as fault:  # a library may call sys.exit
-        raise JudgeError(_describe_fault(judge, fault)) from fault
+        raise JudgeError(describe_fault(judge, fault)) from fault
 
 
 def _problem_of_session(session: Any) -> str | None:
@@ -133,6 +133,8 @@ def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
         if messages is not None or name == "messages":
             if not isinstance(messages, tuple):
                 return f"{name} is {_described(messages)}: use a tuple, such as (Message(…),)"
+            if not messages:
+                return f"{name} is an empty tuple: send at least one message, such as (Message(…),)"
             for message in messages:
                 if not _is_message(message):
                     return (
@@ -207,6 +209,8 @@ def _described(value: Any) -> str:
         text = repr(value)
         return text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
     kind = type(value).__name__
+    if kind in ("bool", "bool_"):  # NumPy's, whose name depends on its version
+        return "a numpy.bool (convert it with bool(…))"
     return f"{'an' if kind[:1] in 'AEIOUaeiou' else 'a'} {kind}"
 
 
@@ -223,7 +227,7 @@ def _definition_of(function: Any) -> str:
     return f"{Path(code.co_filename).name}, in {code.co_name}, line {code.co_firstlineno}"
 
 
-def _describe_fault(judge: Judge, fault: BaseException) -> str:
+def describe_fault(judge: Judge, fault: BaseException) -> str:
     """Return a message with the exception and the place in the judge's own file that caused it."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)

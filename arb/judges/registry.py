@@ -31,6 +31,7 @@ from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.catalog.steps import StepJudge
 from arb.judges.catalog.tool_judge import ToolJudge
 from arb.judges.catalog.webjudge import WebJudge
+from arb.judges.contract import describe_fault
 from arb.judges.types import (
     AMOUNTS,
     Answer,
@@ -130,10 +131,15 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
             raise CustomJudgeError(
                 f"{address}: cannot be created without arguments ({error}); add defaults"
             ) from error
-    required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
-    if absent := [name for name in required if not hasattr(judge, name)]:
+    try:
+        required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
+        absent = [name for name in required if not hasattr(judge, name)]
+        problems = _problems_of(judge)
+    except (Exception, SystemExit) as fault:  # a property may raise anything
+        raise CustomJudgeError(f"{address}: {describe_fault(judge, fault)}") from fault
+    if absent:
         raise CustomJudgeError(f"{address}: lacks {', '.join(absent)}; see `Judge` in arb/judges/types.py")
-    if problems := _problems_of(judge):
+    if problems:
         raise CustomJudgeError(f"{address}: {'; '.join(problems)}")
     return judge
 

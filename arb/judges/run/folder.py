@@ -32,6 +32,7 @@ from arb.judges.engine.storage import LineFile, StorageError, complete_lines, st
 from arb.judges.run.progress import Progress, RunEnd
 from arb.judges.run.records import (
     JudgmentRecord,
+    answer_of,
     error_of,
     judgment_record,
     prediction_rows,
@@ -242,10 +243,19 @@ def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
         raise RunFolderError(f"{folder}: contains no readable {JUDGMENTS} ({error})") from error
 
 
+class _Configuration(msgspec.Struct):
+    """The fields of a configuration that every reader relies on."""
+
+    suite: str
+    split: str
+    judge: str
+    models: dict[str, dict[str, Any]]
+
+
 class _Run(msgspec.Struct):
     """The fields of run.json that every reader relies on."""
 
-    configuration: dict[str, Any]
+    configuration: _Configuration
     sessions: list[dict[str, Any]] = []
     spent_usd: float | None = None
     calls_paid: int = 0
@@ -283,12 +293,14 @@ def _checked_lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
     """Yield the offset, the bytes and the fields of each complete line. Raises OSError, RunFolderError."""
     for number, (start, line) in enumerate(complete_lines(path), start=1):
         try:
-            yield start, line, msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, ValueError) as error:
+            found = msgspec.json.decode(line, type=_Line)
+            answer_of({"state": found.state, "answer": found.answer})  # fails if a key is unknown
+        except (msgspec.MsgspecError, ValueError, TypeError, AttributeError) as error:
             raise RunFolderError(
                 f"{path}, line {number}: is damaged ({error}). Restore the file, or delete this line and run "
                 "the judge again: replies in the cache cost nothing"
             ) from error
+        yield start, line, found
 
 
 MEANINGS: Final = {

@@ -26,6 +26,7 @@ from arb.judges.types import (
     Call,
     Judge,
     JudgeSession,
+    Message,
     OptionsError,
     Reply,
     StepQuestion,
@@ -64,7 +65,7 @@ class VerdictOnly:
     models: ClassVar[Mapping[str, str]] = {JUDGE_ROLE: ""}
 
     def ask(self, view: View) -> JudgeSession:
-        (reply,) = yield [Call(VERDICT, ())]
+        (reply,) = yield [Call(VERDICT, (Message("user", ""),))]
         return parse_answer(reply, self.form, self.steps)
 
 

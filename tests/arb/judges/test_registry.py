@@ -60,6 +60,11 @@ class J:
         ("raise SystemError('no')", "x", r"cannot be loaded \(SystemError: no"),
         ("class J:\n    def __init__(self, model): ...", "J", "without arguments"),
         ("class J:\n    name = 'J'\n    def ask(self, view): ...", "J", "lacks inputs, calls, source, wants"),
+        (
+            "class J:\n    @property\n    def name(self): raise ValueError('no name')",
+            "J",
+            r"odd\.py:J: odd\.py, in name, line 3: ValueError: no name",
+        ),
         (OWN.format(models="None"), "J", "J: models is not a dict such as"),
         (OWN.format(models="'gpt-4o'"), "J", "J: models is not a dict such as"),
         (OWN.format(models="{'judge': None}"), "J", "J: models is not a dict such as"),

@@ -139,7 +139,7 @@ def test_the_rule_based_judge_runs_over_the_shipped_sample(tmp_path):
 
 
 def test_a_folder_that_another_process_runs_in_is_refused(tmp_path):
-    with RunFolder(tmp_path, {"judge": "always-successful"}):
+    with RunFolder(tmp_path, {"suite": "sample", "split": "dev", "judge": "always-successful", "models": {}}):
         result = run(YES, tmp_path)
     assert result.exit_code == 2
     assert "is in use by another process" in result.output

@@ -1,6 +1,7 @@
 """Thresholds: chosen on dev for a stated aim, frozen in a file, applied to scores."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -220,6 +221,28 @@ def test_a_run_on_test_with_a_threshold_or_of_another_suite_is_refused(tmp_path,
     assert done.exit_code == 2
     assert "Traceback" not in done.output
     assert not (tmp_path / "t.json").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["threshold"], ["reparse", "--form", "tags"], ["export", "--released-layout"]]
+)
+@pytest.mark.parametrize(
+    ("name", "old", "new", "place"),
+    [
+        ("run.json", r'"configuration": .*', '"configuration": {}}', "run.json: "),
+        ("judgments.jsonl", '"success"', '"extra": 1, "success"', "judgments.jsonl, line 1: "),
+    ],
+)
+def test_a_damaged_run_is_refused_with_the_name_of_the_file(tmp_path, command, name, old, new, place):
+    run_folder(tmp_path / "run")
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    facts = {"judge": {"name": "judge", "asks_models": True}, **facts}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(facts))
+    path = tmp_path / "run" / name
+    path.write_text(re.sub(old, new, path.read_text(), count=1))
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "run"), "--out", str(tmp_path / "out")])
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit)
+    assert f"{tmp_path / 'run'}/{place}is damaged" in done.output
 
 
 def test_a_run_without_scores_is_refused(tmp_path):

@@ -19,6 +19,7 @@ from tests.support.llm_server.server import LLMServer
 HEAD = """
 import math
 
+import numpy
 from arb.judges.types import Answer, Call, Evidence, Message, Wants
 
 QUESTION = (Message("user", "Was it done?"),)
@@ -49,6 +50,8 @@ MISTAKES = {
     "yield [None]": "`ask` yields a list that contains None",
     'yield [Call("verdict", "Was it done?")]': "whose messages is 'Was it done?': use a tuple",
     'yield [Call("verdict", ("Was it done?",))]': "whose messages contains 'Was it done?'",
+    'yield [Call("verdict", ())]': "whose messages is an empty tuple: send at least one message",
+    'yield [Call("verdict", QUESTION, shorter=())]': "whose shorter is an empty tuple",
     'yield [Call("verdict", (Message("user", None),))]': "whose messages contains a Message",
     'yield [Call("verdict", QUESTION, role="poet")]': "whose role is 'poet': `models` has judge",
     'yield [Call("verdict", QUESTION, max_output_tokens=0)]': "whose max_output_tokens is 0",
@@ -60,6 +63,8 @@ MISTAKES = {
     "raise SystemExit(2)": "SystemExit: 2",
     'return Answer("great")': "the state 'great': use one of ok, unsure",
     'return Answer("ok", success=1)': "whose success is 1: use True, False or None",
+    'return Answer("ok", success=numpy.True_)': "success is a numpy.bool (convert it with bool(…))",
+    'return Answer("ok", True, evidence=(Evidence(met=numpy.True_),))': "met is a numpy.bool (convert",
     'return Answer("ok", True, side_effect="no")': "whose side_effect is 'no'",
     'return Answer("ok", True, optimality=7)': "whose optimality is 7: use a whole number from 1 to 4",
     'return Answer("ok", True, score=7.5)': "whose score is 7.5: use a number from 0 to 1",

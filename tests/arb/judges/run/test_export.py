@@ -26,6 +26,8 @@ def answered(answer: Answer, *replies: Reply, number: int = 1, reward=None) -> d
 
 def run_of(folder, records, judge="GPT-4o (A)", released="gpt-4o-noscreen", models=("judge",)):
     configuration = {
+        "suite": "sample",
+        "split": "dev",
         "judge": judge,
         "models": {role: {"model": "m-1", "provider": "vllm", "temperature": 0.0} for role in models},
     }

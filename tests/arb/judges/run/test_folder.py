@@ -84,7 +84,12 @@ def test_the_raw_reply_is_kept_whatever_was_read_in_it():
     assert json.loads(json.dumps(record))["calls"][0]["reply"]["text"] == "who knows? \ud83d"
 
 
-CONFIGURATION = {"judge": "a", "models": {"judge": {"model": "m", "temperature": 0.0}}}
+CONFIGURATION = {
+    "suite": "sample",
+    "split": "dev",
+    "judge": "a",
+    "models": {"judge": {"model": "m", "temperature": 0.0}},
+}
 
 
 def record(trajectory_id: str, state: str = "ok", **more) -> dict:
@@ -128,7 +133,7 @@ def test_the_last_line_of_a_trajectory_counts_and_the_others_go_when_it_is_put_i
 def test_another_configuration_is_refused_with_the_paths_of_what_differs(tmp_path):
     with RunFolder(tmp_path, CONFIGURATION) as folder:
         folder.append([kept(reply())])
-    other = {"judge": "a", "models": {"judge": {"model": "m", "temperature": 0.7}}, "threshold": 0.5}
+    other = {**CONFIGURATION, "models": {"judge": {"model": "m", "temperature": 0.7}}, "threshold": 0.5}
     with pytest.raises(RunFolderError) as refused:
         RunFolder(tmp_path, other)
     assert "models.judge.temperature: 0.0 there, 0.7 now" in str(refused.value)
@@ -138,8 +143,8 @@ def test_another_configuration_is_refused_with_the_paths_of_what_differs(tmp_pat
 
 def test_a_folder_in_which_nothing_is_judged_yet_takes_another_configuration(tmp_path):
     RunFolder(tmp_path, CONFIGURATION).close()
-    RunFolder(tmp_path, {"judge": "b"}).close()
-    assert read_run(tmp_path)["configuration"] == {"judge": "b"}
+    RunFolder(tmp_path, other := {**CONFIGURATION, "judge": "b"}).close()
+    assert read_run(tmp_path)["configuration"] == other
 
 
 def test_what_is_not_set_does_not_differ_from_what_is_not_there():
@@ -172,7 +177,8 @@ def test_a_run_of_a_newer_format_is_refused(tmp_path):
         b"",
         b"\xff",
         b'{"format": 1, "configuration": []}',
-        b'{"format": 1, "configuration": {}, "spent_usd": "1"}',
+        b'{"format": 1, "configuration": {}}',
+        json.dumps({"format": 1, "configuration": CONFIGURATION, "spent_usd": "1"}).encode(),
     ],
 )
 def test_a_damaged_run_json_is_called_damaged_with_the_way_to_go_on(tmp_path, content):
@@ -190,6 +196,12 @@ def test_a_damaged_run_json_is_called_damaged_with_the_way_to_go_on(tmp_path, co
         (b'{"trajectory_id": "b", "answer": {}, "calls": []}', "required field `state`"),
         (b'{"trajectory_id": "b", "state": "ok", "answer": {}, "calls": [], "cost_usd": "x"}', "cost_usd"),
         (b'{"trajectory_id": "\xff", "state": "ok", "answer": {}, "calls": []}', "utf-8"),
+        (b'{"trajectory_id": "b", "state": "unsure", "answer": {"extra": 1}, "calls": []}', "'extra'"),
+        (
+            b'{"trajectory_id": "b", "state": "unsure", "answer": {"evidence": [{"page": 1}]}, "calls": []}',
+            "'page'",
+        ),
+        (b'{"trajectory_id": "b", "state": "unsure", "answer": {"steps": []}, "calls": []}', "'items'"),
     ],
 )
 def test_a_damaged_judgment_is_called_damaged_with_its_line_and_the_way_to_go_on(tmp_path, line, problem):
