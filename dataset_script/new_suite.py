@@ -178,7 +178,7 @@ def check_new(folder: Path) -> None:
 def write_new(folder: Path, texts: Mapping[str, str]) -> None:
     """Write all files into a new folder, or none of them. Raises SuiteError (see `check_new`) or OSError."""
     check_new(folder)
-    with new_folder(folder.resolve()) as unfinished:
+    with new_folder(folder) as unfinished:
         for name, text in texts.items():
             (unfinished / name).write_text(text, encoding="utf-8", newline="")
 

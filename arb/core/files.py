@@ -65,9 +65,11 @@ def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
     name begins with `PART_PREFIX`.
 
     Raises:
-        OSError: ``path`` exists and is not an empty folder, or it cannot be written.
+        OSError: ``path`` exists and is not an empty folder, or it cannot be replaced or written.
     """
-    path = path.absolute()
+    path = path.resolve()
+    if path == Path.cwd() or path.is_mount():
+        raise OSError(errno.EBUSY, "it cannot be replaced: name a folder in it", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
     with errors_name(path, part):

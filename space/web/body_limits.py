@@ -142,17 +142,18 @@ class BodyLimits:
         """
         request, path = Request(scope), scope["path"]
         content_type = request.headers.get("content-type", "")
-        is_form_route = path in FORM_ROUTES and scope["method"] == "POST"  # the routes refuse other methods
+        is_form_route = path in FORM_ROUTES
+        is_form = is_form_route and scope["method"] == "POST"  # the routes refuse other methods
         if count := self._counts.get(path, self._counts.get(ALL_OTHERS)):
             count(request)
         if gate := self._gates.get(path):
             await to_thread.run_sync(gate, request, limiter=self._threads)
-        if is_form_route and request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if is_form and request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise HTTPException(403, "a page of another site may not send files here")
         if path.startswith("/api/") and not is_form_route:
             scope = _as_json(scope)
         if is_form_route:
-            if problem := form_problem(content_type):
+            if is_form and (problem := form_problem(content_type)):
                 raise HTTPException(422, problem)
             most = self._upload_bytes + FORM_BYTES
             refusal = TOO_LARGE.format(self._upload_bytes)

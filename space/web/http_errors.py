@@ -217,11 +217,12 @@ def _allowed(request: Request) -> str:
     # Without the suite in ``state``, for which `SuiteRoutes` takes any method. All suites have these routes.
     scope = {**request.scope, "state": {}}
     routes = [route for route in request.app.routes if not isinstance(route, Mount)]
-    return ", ".join(
+    methods = ", ".join(
         method
         for method in ("DELETE", "GET", "PATCH", "POST", "PUT")
         if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
     )
+    return methods.replace("GET", "GET, HEAD")  # `HeadLikeGet` answers HEAD
 
 
 def _unreadable_body(error: StarletteHTTPException) -> tuple[int, str] | None:

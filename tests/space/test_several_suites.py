@@ -273,7 +273,7 @@ def test_only_the_pages_and_the_rest_api_are_under_the_prefix(client):
 def test_allow_names_the_methods_of_all_routes_at_an_address_of_a_further_suite(client):
     for address in ("/api/maintain/labels", "/s/small/api/maintain/labels"):  # GET and POST are two routes
         refused = client.delete(address)
-        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST"), address
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, POST"), address
 
 
 def test_a_restart_keeps_the_records_of_every_suite(client, settings, sent):

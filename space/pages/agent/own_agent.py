@@ -92,8 +92,8 @@ def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
 def answers_with_keys(outcome: Target) -> list[tuple[AnswerChoice, str]]:
     """Return (answer, keyboard key) for each answer.
 
-    The key is the first letter of the answer's title. If two titles begin with the same letter, every key is
-    the answer's `key` instead.
+    The key is the first letter of the answer's title, if all titles begin with different letters or digits.
+    Otherwise, it is the answer's `key`.
     """
     letters = {each.title[:1].lower() for each in outcome.choices if each.title[:1].isalnum()}
     are_distinct = len(letters) == len(outcome.choices)

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,20 @@ def test_an_error_in_a_new_folder_names_the_folder_and_not_its_temporary_name(tm
     with pytest.raises(OSError, match="No space left") as found, new_folder(tmp_path / "folder"):
         raise OSError(28, "No space left on device")
     assert found.value.filename == str(tmp_path / "folder")
+
+
+def test_an_empty_folder_behind_a_link_is_filled_and_the_current_directory_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    with new_folder(tmp_path / "link") as part:
+        (part / "one.txt").write_text("1")
+    assert (tmp_path / "there" / "one.txt").read_text() == "1"
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for busy in (Path(), Path("/proc")):  # /proc is a mount point
+        with pytest.raises(OSError, match="name a folder in it"), new_folder(busy):
+            pass
+    assert Path.cwd().is_dir()
 
 
 def test_a_folder_with_files_is_never_replaced(tmp_path):
