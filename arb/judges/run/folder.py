@@ -293,9 +293,10 @@ def _checked_lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
     """Yield the offset, the bytes and the fields of each complete line. Raises OSError, RunFolderError."""
     for number, (start, line) in enumerate(complete_lines(path), start=1):
         try:
-            found = msgspec.json.decode(line, type=_Line)
+            # msgspec.json rejects lone surrogates and NaN, which `RunFolder.append` can write.
+            found = msgspec.convert(json.loads(line), _Line)
             answer_of({"state": found.state, "answer": found.answer})  # fails if a key is unknown
-        except (msgspec.MsgspecError, ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise RunFolderError(
                 f"{path}, line {number}: is damaged ({error}). Restore the file, or delete this line and run "
                 "the judge again: replies in the cache cost nothing"
