@@ -6,6 +6,7 @@ The folder of a run: whole after any death, one configuration, one process at a 
 import json
 import math
 import re
+from pathlib import Path
 
 import pytest
 
@@ -178,8 +179,9 @@ def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     assert (tmp_path / "b" / "judgments.jsonl").read_text() == "mine\n"
 
 
-def test_a_run_of_a_newer_format_is_refused(tmp_path):
-    (tmp_path / "run.json").write_text('{"format": 2, "settings": {}}')
+@pytest.mark.parametrize("content", [{"settings": {}}, {"configuration": {"judges": ["a"]}}])
+def test_a_run_of_a_newer_format_is_refused(tmp_path, content):
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, **content}))
     with pytest.raises(RunFolderError, match=r"run\.json: has format 2, .* upgrade it"):
         RunFolder(tmp_path, CONFIGURATION)
 
@@ -190,6 +192,7 @@ def test_a_run_of_a_newer_format_is_refused(tmp_path):
         b'{"format": "1", "conf',
         b"",
         b"\xff",
+        b"[" * 100_000,
         b'{"format": 1, "configuration": []}',
         b'{"format": 1, "configuration": {}}',
         json.dumps({"format": 1, "configuration": CONFIGURATION, "spent_usd": "1"}).encode(),
@@ -225,8 +228,10 @@ def test_a_damaged_judgment_is_called_damaged_with_its_line_and_the_way_to_go_on
     path = tmp_path / "judgments.jsonl"
     path.write_bytes(path.read_bytes() + line + b"\n")  # as after an edit by hand
     said = rf"judgments\.jsonl, line 3: is damaged .*{re.escape(problem)}.* delete this line"
+    opened = sorted(Path("/dev/fd").iterdir())
     with pytest.raises(RunFolderError, match=said):
         RunFolder(tmp_path, CONFIGURATION)
+    assert sorted(Path("/dev/fd").iterdir()) == opened  # nothing stays open
     with pytest.raises(RunFolderError, match=said):
         list(read_judgments(tmp_path))
 
