@@ -17,6 +17,7 @@ from typing import Any, Final
 from arb.core.vocabulary import STATES
 from arb.judges.types import (
     Answer,
+    AnyJudge,
     Call,
     Evidence,
     Image,
@@ -54,8 +55,13 @@ def open_session(judge: Judge, view: View) -> JudgeSession:
 
 
 def ask_reward_judge(judge: RewardJudge, cum_reward: float | None) -> Answer:
-    """Return a reward judge's answer. Raises JudgeError if it is not a valid answer."""
-    answer = judge.judge_reward(cum_reward)
+    """Return a reward judge's answer. Raises JudgeError if the judge fails or the answer is not valid."""
+    try:
+        answer = judge.judge_reward(cum_reward)
+    except JudgeError:
+        raise
+    except (Exception, SystemExit) as fault:  # a library may call sys.exit
+        raise JudgeError(describe_fault(judge, fault)) from fault
     if (problem := _problem_of_answer(answer)) is not None:
         raise JudgeError(f"{_definition_of(judge.judge_reward)}: `judge_reward` {problem}")
     return answer
@@ -134,7 +140,8 @@ def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
             if not isinstance(messages, tuple):
                 return f"{name} is {_described(messages)}: use a tuple, such as (Message(…),)"
             if not messages:
-                return f"{name} is an empty tuple: send at least one message, such as (Message(…),)"
+                advice = "leave it out (None), or send" if name == "shorter" else "send"
+                return f"{name} is an empty tuple: {advice} at least one message, such as (Message(…),)"
             for message in messages:
                 if not _is_message(message):
                     return (
@@ -227,7 +234,7 @@ def _definition_of(function: Any) -> str:
     return f"{Path(code.co_filename).name}, in {code.co_name}, line {code.co_firstlineno}"
 
 
-def describe_fault(judge: Judge, fault: BaseException) -> str:
+def describe_fault(judge: AnyJudge, fault: BaseException) -> str:
     """Return a message with the exception and the place in the judge's own file that caused it."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)

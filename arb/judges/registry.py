@@ -134,7 +134,7 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
     try:
         required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
         absent = [name for name in required if not hasattr(judge, name)]
-        problems = _problems_of(judge)
+        problems = [] if absent else _problems_of(judge)
     except (Exception, SystemExit) as fault:  # a property may raise anything
         raise CustomJudgeError(f"{address}: {describe_fault(judge, fault)}") from fault
     if absent:

@@ -83,7 +83,7 @@ def document(
     place = TrajectoryId.parse(record["trajectory_id"])
     head = {"benchmark": place.folder, "agent": place.agent, "judge": judge}
     if judge == RULE_BASED:
-        if "reward" not in record:
+        if "problem" in record or "reward" not in record:
             return {**head, "error": record.get("problem", "no reward was recorded")}
         info = {"summary_info": {"cum_reward": record["reward"]}}
         return {**head, "judge_model_name": "judge", "cost": 0, "trajectory_info": info}

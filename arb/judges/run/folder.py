@@ -17,7 +17,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -95,16 +95,15 @@ class RunFolder:
             self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); use another") from error
-        try:
+        with ExitStack() as opened:
+            opened.callback(os.close, self._lock)
             self._take(configuration)
             with storing(folder):
-                self._judgments = LineFile(folder / JUDGMENTS)
+                self._judgments = opened.enter_context(closing(LineFile(folder / JUDGMENTS)))
             for start, line, each in _checked_lines(folder / JUDGMENTS):
                 self._note(each.trajectory_id, each.state, each.answer, (start, len(line)))
-        except BaseException:
-            os.close(self._lock)
-            raise
-        self._prompts = PromptWriter(folder / PROMPTS)
+            self._prompts = opened.enter_context(closing(PromptWriter(folder / PROMPTS)))
+            self._opened = opened.pop_all()
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
         """Append records of judged trajectories and flush them to the disk. The last record of an id counts.
@@ -165,9 +164,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Close the files and unlock the folder."""
-        self._prompts.close()
-        self._judgments.close()
-        os.close(self._lock)
+        self._opened.close()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -215,16 +212,17 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise RunFolderError(f"{folder}: this path does not exist; check its spelling")
     try:
         run = json.loads(path.read_bytes())
-        if isinstance(run, dict) and "configuration" in run:
+        problem = format_problem("run folder", run)
+        if problem is None and isinstance(run, dict) and "configuration" in run:
             msgspec.convert(run, _Run)
     except OSError as error:
         raise RunFolderError(f"{folder}: contains no readable {RUN}; name the folder of a run") from error
-    except (ValueError, msgspec.ValidationError) as error:
+    except (ValueError, RecursionError) as error:
         raise RunFolderError(
             f"{path}: is damaged ({error}). Restore the file, or run the judge again in a new folder: "
             "replies in the cache cost nothing"
         ) from error
-    if problem := format_problem("run folder", run):
+    if problem is not None:
         raise RunFolderError(f"{path}: {problem}")
     if not isinstance(run, dict) or not {"format", "configuration"} <= run.keys():
         raise RunFolderError(f"{path}: does not describe a run; name another folder")
@@ -293,9 +291,10 @@ def _checked_lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
     """Yield the offset, the bytes and the fields of each complete line. Raises OSError, RunFolderError."""
     for number, (start, line) in enumerate(complete_lines(path), start=1):
         try:
-            found = msgspec.json.decode(line, type=_Line)
+            # msgspec.json rejects lone surrogates and NaN, which `RunFolder.append` can write.
+            found = msgspec.convert(json.loads(line), _Line)
             answer_of({"state": found.state, "answer": found.answer})  # fails if a key is unknown
-        except (msgspec.MsgspecError, ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise RunFolderError(
                 f"{path}, line {number}: is damaged ({error}). Restore the file, or delete this line and run "
                 "the judge again: replies in the cache cost nothing"

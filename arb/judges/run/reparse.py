@@ -122,9 +122,11 @@ def reparse_record(
     """Return the record with its replies parsed again, or None if the judge would now make a further call.
 
     If the run's scores come from log-probabilities, ``whole`` has to return replies that contain these;
-    OptionsError is raised if it has no reply to a call. A record without a reply for the verdict is returned
-    unchanged, for example if a caption failed.
+    OptionsError is raised if it has no reply to a call. A record is returned unchanged if it has no reply for
+    the verdict, for example because a caption failed, or if the judge itself failed.
     """
+    if "problem" in record:
+        return record
     stored = {(call["role"], call["sample"]): _reply_of(call, whole) for call in _verdict_calls(record)}
     if not stored:
         return record

@@ -65,6 +65,11 @@ class J:
             "J",
             r"odd\.py:J: odd\.py, in name, line 3: ValueError: no name",
         ),
+        (
+            "class J:\n    calls = property(lambda self: 1 / 0)\n    def judge_reward(self, reward): ...",
+            "J",
+            "J: lacks name;",
+        ),
         (OWN.format(models="None"), "J", "J: models is not a dict such as"),
         (OWN.format(models="'gpt-4o'"), "J", "J: models is not a dict such as"),
         (OWN.format(models="{'judge': None}"), "J", "J: models is not a dict such as"),

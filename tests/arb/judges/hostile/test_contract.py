@@ -51,7 +51,7 @@ MISTAKES = {
     'yield [Call("verdict", "Was it done?")]': "whose messages is 'Was it done?': use a tuple",
     'yield [Call("verdict", ("Was it done?",))]': "whose messages contains 'Was it done?'",
     'yield [Call("verdict", ())]': "whose messages is an empty tuple: send at least one message",
-    'yield [Call("verdict", QUESTION, shorter=())]': "whose shorter is an empty tuple",
+    'yield [Call("verdict", QUESTION, shorter=())]': "empty tuple: leave it out (None), or send",
     'yield [Call("verdict", (Message("user", None),))]': "whose messages contains a Message",
     'yield [Call("verdict", QUESTION, role="poet")]': "whose role is 'poet': `models` has judge",
     'yield [Call("verdict", QUESTION, max_output_tokens=0)]': "whose max_output_tokens is 0",
@@ -121,6 +121,8 @@ def test_a_mistake_ends_one_trajectory_with_a_sentence_that_names_file_and_line(
     assert "break" in [call["reply"]["text"] for call in failed["calls"]] and failed["output_tokens"] > 0
     assert problem.startswith(f"mine.py, in ask, line {line_of(tmp_path, mistake)}: ") and said in problem
     assert "\n" not in problem
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "run"), failed["trajectory_id"]])
+    assert f"problem: {problem}\n" in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -204,12 +206,20 @@ def test_plan_says_which_trajectories_a_mistake_will_end(tmp_path):
     assert "Next, run it" not in said.output
 
 
-def test_a_reward_judge_is_checked_too(tmp_path):
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        ("return 3", "line 4: `judge_reward` returns 3 instead of an Answer"),
+        ("raise SystemExit(2)", "line 5: SystemExit: 2"),
+        ("return 1 / 0", "line 5: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_reward_judge_is_checked_too(tmp_path, mistake, expected):
     path = tmp_path / "mine.py"
     path.write_text(
-        "class Mine:\n    name = 'mine'\n\n    def judge_reward(self, cum_reward):\n        return 3\n"
+        f"class Mine:\n    name = 'mine'\n\n    def judge_reward(self, cum_reward):\n        {mistake}\n"
     )
     options = RunOptions(judge=f"{path}:Mine", split="dev", suite="sample", limit=2)
     run_judge(build_config(options), tmp_path / "run", run_local)
     (said,) = {each["problem"] for each in read_judgments(tmp_path / "run")}
-    assert said.startswith("mine.py, in judge_reward, line 4: `judge_reward` returns 3 instead of an Answer")
+    assert said.startswith(f"mine.py, in judge_reward, {expected}")

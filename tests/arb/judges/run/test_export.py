@@ -131,6 +131,7 @@ def test_the_rule_based_judgments_are_given_by_their_rewards(tmp_path):
         answered(Answer("ok", True), number=1, reward=1.0),
         answered(Answer("ok", False), number=2, reward=0.5),
         answered(Answer("error"), number=3),
+        answered(Answer("error"), number=4, reward=1.0) | {"problem": "KeyError: 'x'"},
     ]
     run = run_of(tmp_path / "run", records, "Rule-based", "functional", models=())
     result, read = exported(run, tmp_path / "out")
@@ -138,6 +139,7 @@ def test_the_rule_based_judgments_are_given_by_their_rewards(tmp_path):
     assert [(each.state, each.success) for each in read.values()] == [
         ("ok", True),
         ("ok", False),
+        ("error", None),
         ("error", None),
     ]
 

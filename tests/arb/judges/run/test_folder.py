@@ -4,7 +4,9 @@ The folder of a run: whole after any death, one configuration, one process at a 
 """
 
 import json
+import math
 import re
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +132,19 @@ def test_the_last_line_of_a_trajectory_counts_and_the_others_go_when_it_is_put_i
     assert len((tmp_path / "judgments.jsonl").read_text().splitlines()) == 2
 
 
+def test_half_an_emoji_and_a_reward_that_is_no_number_are_read_as_they_were_written(tmp_path):
+    answer = Answer("ok", True, reasoning="done \ud83d")
+    exchange = Exchange(CALL, reply(text="yes \ud83d"), 0)
+    judged = judgment_record(Judgment("a/b/c", answer, (exchange,), reward=math.nan), "a judge")
+    with RunFolder(tmp_path, CONFIGURATION) as folder:
+        folder.append([judged])
+    (read,) = read_judgments(tmp_path)
+    assert (read["answer"]["reasoning"], read["calls"][0]["reply"]["text"]) == ("done \ud83d", "yes \ud83d")
+    assert math.isnan(read["reward"])
+    with RunFolder(tmp_path, CONFIGURATION) as folder:  # the run can be resumed
+        assert folder.states == {"a/b/c": "ok"}
+
+
 def test_another_configuration_is_refused_with_the_paths_of_what_differs(tmp_path):
     with RunFolder(tmp_path, CONFIGURATION) as folder:
         folder.append([kept(reply())])
@@ -164,8 +179,9 @@ def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     assert (tmp_path / "b" / "judgments.jsonl").read_text() == "mine\n"
 
 
-def test_a_run_of_a_newer_format_is_refused(tmp_path):
-    (tmp_path / "run.json").write_text('{"format": 2, "settings": {}}')
+@pytest.mark.parametrize("content", [{"settings": {}}, {"configuration": {"judges": ["a"]}}])
+def test_a_run_of_a_newer_format_is_refused(tmp_path, content):
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, **content}))
     with pytest.raises(RunFolderError, match=r"run\.json: has format 2, .* upgrade it"):
         RunFolder(tmp_path, CONFIGURATION)
 
@@ -176,6 +192,7 @@ def test_a_run_of_a_newer_format_is_refused(tmp_path):
         b'{"format": "1", "conf',
         b"",
         b"\xff",
+        b"[" * 100_000,
         b'{"format": 1, "configuration": []}',
         b'{"format": 1, "configuration": {}}',
         json.dumps({"format": 1, "configuration": CONFIGURATION, "spent_usd": "1"}).encode(),
@@ -190,8 +207,9 @@ def test_a_damaged_run_json_is_called_damaged_with_the_way_to_go_on(tmp_path, co
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"not json", "JSON is malformed"),
-        (b"", "truncated"),
+        (b"not json", "Expecting value"),
+        (b"", "Expecting value"),
+        (b"[" * 100_000, "maximum recursion depth"),
         (b"[1, 2]", "Expected `object`, got `array`"),
         (b'{"trajectory_id": "b", "answer": {}, "calls": []}', "required field `state`"),
         (b'{"trajectory_id": "b", "state": "ok", "answer": {}, "calls": [], "cost_usd": "x"}', "cost_usd"),
@@ -210,8 +228,10 @@ def test_a_damaged_judgment_is_called_damaged_with_its_line_and_the_way_to_go_on
     path = tmp_path / "judgments.jsonl"
     path.write_bytes(path.read_bytes() + line + b"\n")  # as after an edit by hand
     said = rf"judgments\.jsonl, line 3: is damaged .*{re.escape(problem)}.* delete this line"
+    opened = sorted(Path("/dev/fd").iterdir())
     with pytest.raises(RunFolderError, match=said):
         RunFolder(tmp_path, CONFIGURATION)
+    assert sorted(Path("/dev/fd").iterdir()) == opened  # nothing stays open
     with pytest.raises(RunFolderError, match=said):
         list(read_judgments(tmp_path))
 

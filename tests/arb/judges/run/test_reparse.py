@@ -163,6 +163,13 @@ def test_a_judge_that_never_came_to_its_verdict_counts_as_it_did():
     assert reparse_record(unseen, VerdictOnly("status")) == unseen
 
 
+def test_a_judge_that_failed_after_its_reply_stays_an_error_when_the_reply_is_read_again():
+    paid = record(Answer("error"), ("verdict", "judge", Reply("<success>Successful</success>")))
+    assert reparse_record(paid, VerdictOnly("tags"))["answer"]["success"] is True
+    failed = {**paid, "problem": "mine.py, in ask, line 9: KeyError: 'x'"}
+    assert reparse_record(failed, VerdictOnly("tags")) == failed
+
+
 @pytest.mark.parametrize(
     ("name", "form"),
     [("GPT-4o (A)", "tags"), ("AER-V", "status"), ("nnetnav", "rating"), ("WebJudge-7B", "status")],
