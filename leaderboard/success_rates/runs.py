@@ -258,11 +258,13 @@ class Stratum:
 class Draw:
     """Runs that were drawn to be labelled.
 
-    ``judges`` has the SHA-256 of each judge's verdicts, so that a renamed file is recognised.
+    ``judges`` has the SHA-256 of each judge's verdicts, so that a renamed file is recognised. ``stratified``
+    is also True if there were too few labels for strata, and None if an earlier version wrote the record.
     """
 
     format: Literal["draw-2"] = DRAW_FORMAT
     seed: int = 0
+    stratified: bool | None = None
     judges: Mapping[str, str] = field(default_factory=dict)
     strata: tuple[Stratum, ...]
 
@@ -327,16 +329,17 @@ def extended_draw(
             "or name a new file with --out."
         )
         return earlier, [error("other_verdicts", message, file=name)]
-    wrong = {"--stratified": stratified and not judges, "--seed": seed not in (None, earlier.seed)}
+    has_strata = bool(judges) or (stratified if earlier.stratified is None else earlier.stratified)
+    wrong = {"--stratified": stratified and not has_strata, "--seed": seed not in (None, earlier.seed)}
     if options := " and ".join(option for option, is_wrong in wrong.items() if is_wrong):
-        how = f"with seed {earlier.seed} and {'with' if judges else 'without'} strata"
+        how = f"with seed {earlier.seed} and {'with' if has_strata else 'without'} strata"
         message = f"was drawn {how}. Leave out {options}, or name a new file with --out."
         return earlier, [error("other_draw", message, file=name)]
     before: Counter[str] = Counter()
     for stratum in earlier.strata:
         before[stratum.agent] += len(stratum.drawn)
     n_labels = max([n_labels, *before.values()])  # fewer labels would have other strata
-    return draw_runs(runs, n_labels, earlier.seed, bool(judges), {*earlier.drawn}), []
+    return draw_runs(runs, n_labels, earlier.seed, has_strata, {*earlier.drawn}), []
 
 
 def add_draws(draws: Sequence[tuple[str, Draw]]) -> tuple[Draw, list[Finding]]:
@@ -453,7 +456,7 @@ def draw_runs(
             is_one = stratified and len(pattern) == 1
             verdicts = dict(zip(runs.verdicts, map(bool, pattern[0]), strict=True)) if is_one else None
             found.append(Stratum(agent, verdicts, len(ids), tuple(sorted(ranked[:wanted]))))
-    return Draw(seed=seed, judges=runs.hashes, strata=tuple(found))
+    return Draw(seed=seed, stratified=stratified, judges=runs.hashes, strata=tuple(found))
 
 
 def _draw_order(run: str, seed: int) -> bytes:

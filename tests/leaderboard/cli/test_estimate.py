@@ -293,6 +293,24 @@ def test_options_that_contradict_an_existing_draw_are_refused(run, tmp_path, fir
     assert run(*call, "12", *first).exit_code == 0  # the same options contradict nothing
 
 
+@pytest.mark.parametrize("version", ["this", "an earlier one"])
+def test_a_stratified_draw_with_too_few_labels_for_strata_is_repeated_and_gets_strata(run, tmp_path, version):
+    rows = [f"own/a/{number},{'yes' if number % 2 else 'no'}\n" for number in range(20)]
+    (tmp_path / "half.csv").write_text("trajectory_id,success\n" + "".join(rows))
+    call = ("annotation-template", "--verdicts", "half.csv", "--out", "open.csv", "--for-estimate")
+    assert run(*call, "5", "--stratified").exit_code == 0
+    record = tmp_path / "open.draw.json"
+    written = json.loads(record.read_text())
+    assert written.pop("stratified") and [each["verdicts"] for each in written["strata"]] == [None]
+    if version == "an earlier one":
+        record.write_text(json.dumps(written))
+    assert "0 of them new" in run(*call, "5", "--stratified").stdout
+    # Two strata need 2 x 5 labels, so 12 labels are 6 in each half.
+    assert "12 runs of 1 agent, 7 of them new" in run(*call, "12").stdout
+    strata = json.loads(record.read_text())["strata"]
+    assert [(each["n"], len(each["drawn"])) for each in strata] == [(10, 6), (10, 6)]
+
+
 def test_the_same_tasks_are_drawn_for_all_agents_unless_they_are_stratified(run, tmp_path):
     call = ("annotation-template", "--verdicts", "right.jsonl", "--for-estimate", "12", "--out")
     run(*call, "tasks.csv")
