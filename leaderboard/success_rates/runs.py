@@ -554,15 +554,19 @@ def _read_answers(
     """Read a prediction file. If it has other columns, find ids and answers as `arb validate` does."""
     targets = limits.targets or default_targets()
     asked = outcome_target(targets)
-    others = (target for target in targets if target.name != asked.name)
+    others = [target for target in targets if target.name != asked.name]
     found, findings = read_in_process(content, replace(limits, targets=(asked, *others)))
-    if found is not None and asked.name in found.targets:
-        usual = {*known} - {"score", *(target.name for target in targets)}
-        # Every column that is not one of a prediction file is a finding.
-        if findings and (more := _other_answers(content, limits, usual)):
+    if found is None and "missing_column" not in {finding.code for finding in findings}:
+        return found, findings
+    outcome = [asked.name] if found is not None and asked.name in found.targets else []
+    if findings:  # Every column that is not one of a prediction file is a finding.
+        usual = {*known} - {"score", *(target.name for target in others)}
+        columns = [*dict.fromkeys([*outcome, *_usual_answers(content, limits, usual)])]
+        if len(columns) > 1:
             kind = "labels" if known is LABEL_NAMES else "verdicts"
-            message = f"has several columns of {kind}: {asked.name}, {', '.join(more)}. Keep one of them."
+            message = f"has several columns of {kind}: {', '.join(columns)}. Keep one of them."
             return None, [error(f"several_{kind}", message)]
+    if found is not None and outcome:
         of_runs = [row for row, (_, step, part) in enumerate(found.items()) if step is part is None]
         only = replace(found, targets={asked.name: found.targets[asked.name]})
         return only.take(np.array(of_runs, dtype=np.int64)), findings
@@ -576,7 +580,7 @@ def _read_answers(
     return Predictions(tuple(ids), {asked.name: answers}), []
 
 
-def _other_answers(content: bytes, limits: ReadingLimits, usual: Set[str]) -> list[str]:
+def _usual_answers(content: bytes, limits: ReadingLimits, usual: Set[str]) -> list[str]:
     """Return the yes/no columns whose names are in ``usual``, in any case."""
     try:
         table = NamedTable("the file", parse_table(content, limits))
