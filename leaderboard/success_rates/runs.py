@@ -106,8 +106,8 @@ class AgentRuns:
 
     @property
     def name_agents(self) -> bool:
-        """Whether the ids are of the form benchmark/agent/task."""
-        return _name_agents(self.ids)
+        """Whether the ids of judged runs are of the form benchmark/agent/task."""
+        return _name_agents([run for run in self.ids if run not in self.failures])
 
     @cached_property
     def rows_of(self) -> Mapping[str, np.ndarray]:
@@ -570,8 +570,6 @@ def _read_answers(
         of_runs = [row for row, (_, step, part) in enumerate(found.items()) if step is part is None]
         only = replace(found, targets={asked.name: found.targets[asked.name]})
         return only.take(np.array(of_runs, dtype=np.int64)), findings
-    if found is None and "missing_column" not in {finding.code for finding in findings}:
-        return found, findings
     try:
         table = NamedTable("the file", parse_table(content, limits))
         ids, answers = read_answers(table, known)
