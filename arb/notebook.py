@@ -302,11 +302,13 @@ def estimate(
     outcome_target(targets)
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
     paths = [Path(file) for file in files if isinstance(file, str | Path)]
-    # DataFrames with all rows that `judge` returned
-    whole = (
-        each for each in files if isinstance(each, pd.DataFrame) and len(each) == each.attrs.get("judged")
+    judged = [each for each in files if isinstance(each, pd.DataFrame) and "run" in each.attrs]
+    whole = [each for each in judged if len(each) == each.attrs.get("judged")]
+    recorded, in_all = (
+        recorded_source([*paths, *(Path(each.attrs["run"], "predictions.jsonl") for each in frames)])
+        for frames in (whole, judged)
     )
-    recorded = recorded_source([*paths, *(Path(each.attrs["run"], "predictions.jsonl") for each in whole)])
+    is_part = recorded.is_part or (source is None and recorded != in_all)
     if source is not None and not recorded.is_part:
         cache = Settings().cache_dir.expanduser() / "sources"
         recorded = replace(recorded, crashed=build_source(Path(source), cache).facts.crashed)
@@ -335,7 +337,7 @@ def estimate(
         for each in found.agents
     ]  # fmt: skip
     table = _table(rows).set_index("agent")
-    warnings = [*found.warnings, *([CRASHED_UNKNOWN] if recorded.is_part else [])]
+    warnings = [*found.warnings, *([CRASHED_UNKNOWN] if is_part else [])]
     table.attrs = {"warnings": warnings, "crashed": found.crashed and asdict(found.crashed)}
     return table
 

@@ -27,7 +27,7 @@ from leaderboard.cli.options import described
 from leaderboard.cli.text import print_template
 
 with lazy_imports():
-    from arb.core import ids, predictions
+    from arb.core import predictions
     from arb.core.predictions import findings as file_findings
     from arb.core.predictions import raw
     from arb.core.suites import targets as suite_targets
@@ -110,7 +110,7 @@ def estimate(  # noqa: PLR0913 - a command's options
     found, warnings = made.agents, made.warnings
     _print_crashed(ended.runs if ended else (), crashed)
     if plan:
-        rows = [_plan_row(each, half_width / 100, ended.failures if ended else ()) for each in found]
+        rows = [_plan_row(each, half_width / 100) for each in found]
         if as_json:
             print_json({"half_width": half_width / 100, "agents": rows, "warnings": warnings})
         else:
@@ -196,9 +196,8 @@ def _stop_with(findings: Sequence[Finding]) -> NoReturn:
     stop("\n".join(["the files cannot be used:", *errors]), code=1)
 
 
-def _plan_row(found: AgentEstimate, half_width: float, failures: Sequence[str]) -> dict[str, Any]:
-    ran = found.n - sum(ids.TrajectoryId.parse(run).agent == found.agent for run in failures)
-    labelled, assisted = found.labelled, None
+def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
+    ran, labelled, assisted = found.n - found.failures, found.labelled, None
     if found.assisted.ci is not None:
         assisted = estimates.labels_needed(ran, half_width, labelled, found.assisted)
     labels_only = estimates.labels_needed(ran, half_width, labelled, found.labels_only)

@@ -288,8 +288,9 @@ class JudgeRate:
 class AgentEstimate:
     """One agent's rates: according to each judge alone, from labels only, and assisted by the judges.
 
-    ``labelled`` of its ``n`` runs have labels that count. ``saved`` is the share of labels saved at the same
-    width: 1 - (assisted width / labels-only width)^2.
+    ``labelled`` of its ``n`` runs have labels that count. ``failures`` of them crashed before they could be
+    judged, and count as failures. ``saved`` is the share of labels saved at the same width:
+    1 - (assisted width / labels-only width)^2.
     """
 
     agent: str
@@ -299,6 +300,7 @@ class AgentEstimate:
     labels_only: RateEstimate
     assisted: RateEstimate
     saved: float | None
+    failures: int
 
 
 def estimate_agents(
@@ -328,7 +330,8 @@ def estimate_agents(
         width, without = assisted.width, labels_only.width
         saved = 1 - (width / without) ** 2 if width is not None and without else None
         labelled = int((own_values[ran] >= 0).sum())
-        found.append(AgentEstimate(agent, len(rows), labelled, alone, labels_only, assisted, saved))
+        rates = alone, labels_only, assisted, saved
+        found.append(AgentEstimate(agent, len(rows), labelled, *rates, int(crashed.sum())))
         if ran.any():
             own = verdicts[ran], own_values[ran], own_tasks[ran]
             warnings += _warnings_on_agent(agent, *own, is_drawn=draw is not None)

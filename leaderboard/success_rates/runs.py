@@ -106,8 +106,8 @@ class AgentRuns:
 
     @property
     def name_agents(self) -> bool:
-        """Whether the ids are of the form benchmark/agent/task."""
-        return _name_agents(self.ids)
+        """Whether the ids of judged runs are of the form benchmark/agent/task."""
+        return _name_agents([run for run in self.ids if run not in self.failures])
 
     @cached_property
     def rows_of(self) -> Mapping[str, np.ndarray]:
@@ -258,11 +258,13 @@ class Stratum:
 class Draw:
     """Runs that were drawn to be labelled.
 
-    ``judges`` has the SHA-256 of each judge's verdicts, so that a renamed file is recognised.
+    ``judges`` has the SHA-256 of each judge's verdicts, so that a renamed file is recognised. ``stratified``
+    is also True if there were too few labels for strata, and None if an earlier version wrote the record.
     """
 
     format: Literal["draw-2"] = DRAW_FORMAT
     seed: int = 0
+    stratified: bool | None = None
     judges: Mapping[str, str] = field(default_factory=dict)
     strata: tuple[Stratum, ...]
 
@@ -327,16 +329,17 @@ def extended_draw(
             "or name a new file with --out."
         )
         return earlier, [error("other_verdicts", message, file=name)]
-    wrong = {"--stratified": stratified and not judges, "--seed": seed not in (None, earlier.seed)}
+    has_strata = bool(judges) or (stratified if earlier.stratified is None else earlier.stratified)
+    wrong = {"--stratified": stratified and not has_strata, "--seed": seed not in (None, earlier.seed)}
     if options := " and ".join(option for option, is_wrong in wrong.items() if is_wrong):
-        how = f"with seed {earlier.seed} and {'with' if judges else 'without'} strata"
+        how = f"with seed {earlier.seed} and {'with' if has_strata else 'without'} strata"
         message = f"was drawn {how}. Leave out {options}, or name a new file with --out."
         return earlier, [error("other_draw", message, file=name)]
     before: Counter[str] = Counter()
     for stratum in earlier.strata:
         before[stratum.agent] += len(stratum.drawn)
     n_labels = max([n_labels, *before.values()])  # fewer labels would have other strata
-    return draw_runs(runs, n_labels, earlier.seed, bool(judges), {*earlier.drawn}), []
+    return draw_runs(runs, n_labels, earlier.seed, has_strata, {*earlier.drawn}), []
 
 
 def add_draws(draws: Sequence[tuple[str, Draw]]) -> tuple[Draw, list[Finding]]:
@@ -453,7 +456,7 @@ def draw_runs(
             is_one = stratified and len(pattern) == 1
             verdicts = dict(zip(runs.verdicts, map(bool, pattern[0]), strict=True)) if is_one else None
             found.append(Stratum(agent, verdicts, len(ids), tuple(sorted(ranked[:wanted]))))
-    return Draw(seed=seed, judges=runs.hashes, strata=tuple(found))
+    return Draw(seed=seed, stratified=stratified, judges=runs.hashes, strata=tuple(found))
 
 
 def _draw_order(run: str, seed: int) -> bytes:
@@ -551,20 +554,22 @@ def _read_answers(
     """Read a prediction file. If it has other columns, find ids and answers as `arb validate` does."""
     targets = limits.targets or default_targets()
     asked = outcome_target(targets)
-    others = (target for target in targets if target.name != asked.name)
+    others = [target for target in targets if target.name != asked.name]
     found, findings = read_in_process(content, replace(limits, targets=(asked, *others)))
-    if found is not None and asked.name in found.targets:
-        usual = {*known} - {"score", *(target.name for target in targets)}
-        # Every column that is not one of a prediction file is a finding.
-        if findings and (more := _other_answers(content, limits, usual)):
+    if found is None and "missing_column" not in {finding.code for finding in findings}:
+        return found, findings
+    outcome = [asked.name] if found is not None and asked.name in found.targets else []
+    if findings:  # Every column that is not one of a prediction file is a finding.
+        usual = {*known} - {"score", *(target.name for target in others)}
+        columns = [*dict.fromkeys([*outcome, *_usual_answers(content, limits, usual)])]
+        if len(columns) > 1:
             kind = "labels" if known is LABEL_NAMES else "verdicts"
-            message = f"has several columns of {kind}: {asked.name}, {', '.join(more)}. Keep one of them."
+            message = f"has several columns of {kind}: {', '.join(columns)}. Keep one of them."
             return None, [error(f"several_{kind}", message)]
+    if found is not None and outcome:
         of_runs = [row for row, (_, step, part) in enumerate(found.items()) if step is part is None]
         only = replace(found, targets={asked.name: found.targets[asked.name]})
         return only.take(np.array(of_runs, dtype=np.int64)), findings
-    if found is None and "missing_column" not in {finding.code for finding in findings}:
-        return found, findings
     try:
         table = NamedTable("the file", parse_table(content, limits))
         ids, answers = read_answers(table, known)
@@ -573,7 +578,7 @@ def _read_answers(
     return Predictions(tuple(ids), {asked.name: answers}), []
 
 
-def _other_answers(content: bytes, limits: ReadingLimits, usual: Set[str]) -> list[str]:
+def _usual_answers(content: bytes, limits: ReadingLimits, usual: Set[str]) -> list[str]:
     """Return the yes/no columns whose names are in ``usual``, in any case."""
     try:
         table = NamedTable("the file", parse_table(content, limits))

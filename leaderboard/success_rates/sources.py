@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PARTS = ("from_a_file", "limit", "shard", "skipped", "subset")
 """Keys of ``selection`` in run.json that are set if only some of the runs were judged."""
-CRASHED_UNKNOWN: Final = "crashed runs are not counted, because a judge saw only some of the runs"
+CRASHED_UNKNOWN: Final = "crashed runs are not counted, because a judge's verdicts cover only some runs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,6 @@ _WORDS: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text(e
 YES: Final = frozenset(_WORDS["yes"])
 NO: Final = frozenset(_WORDS["no"])
 MISSING: Final = frozenset(_WORDS["missing"])
-_EMPTY: Final = ("", "nan", "None", "<NA>")
-"""The texts of empty cells of ids and groups, in which other words for missing answers are allowed."""
 ID_NAMES: Final = tuple(_WORDS["ids"])
 LABEL_NAMES: Final = tuple(_WORDS["labels"])
 VERDICT_NAMES: Final = tuple(_WORDS["verdicts"])
@@ -342,10 +340,8 @@ def read_answers(table: NamedTable, known: Sequence[str]) -> tuple[list[str], np
 
 def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list[str]:
     _refuse_empty(table, columns, _empty_rows(table, columns), problems)
-    # As objects, because numpy would turn the integers 1 into 1.0 next to a column of floats.
-    cells = table.frame[list(columns)].to_numpy(dtype=object)
-    ids = ["/".join(str(value).strip() for value in row) for row in cells]
-    repeated = [each for each, count in Counter(ids).items() if count > 1 and each not in _EMPTY]
+    ids = ["/".join(row) for row in _texts(table, columns)]
+    repeated = [each for each, count in Counter(ids).items() if count > 1 and each]
     if repeated:
         problems.append(
             f"{table.name}, column {', '.join(columns)}: {counted(len(repeated), 'id')} with several rows, "
@@ -355,10 +351,16 @@ def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list
     return ids
 
 
+def _texts(table: NamedTable, columns: Sequence[str]) -> list[list[str]]:
+    """Return the texts of each row's cells, "" if a value is missing. The text "None" is a value."""
+    # As objects, because numpy would turn the integers 1 into 1.0 next to a column of floats.
+    cells = table.frame[list(columns)].to_numpy(dtype=object)
+    return [[str(value).strip() for value in row] for row in np.where(pd.isna(cells), "", cells)]
+
+
 def _empty_rows(table: NamedTable, columns: Sequence[str]) -> np.ndarray:
     """Return the rows in which all of the columns are empty, as bool of shape (n,)."""
-    cells = table.frame[list(columns)].to_numpy(dtype=object)
-    return np.array([all(str(value).strip() in _EMPTY for value in row) for row in cells], dtype=bool)
+    return np.array([not any(row) for row in _texts(table, columns)], dtype=bool)
 
 
 def _refuse_empty(table: NamedTable, columns: Sequence[str], empty: np.ndarray, problems: list[str]) -> None:

@@ -120,7 +120,7 @@ def test_an_estimate_counts_the_crashed_runs_that_the_command_counts(tmp_path):
         arb.estimate(files[0], files[1], crashed="appart")
     (tmp_path / "run.json").write_text(json.dumps({"source": source, "selection": {"limit": 40}}))
     part = arb.estimate(files[0], files[1])
-    assert part.loc["a", "n"] == 40 and "a judge saw only some of the runs" in part.attrs["warnings"][-1]
+    assert part.loc["a", "n"] == 40 and "verdicts cover only some runs" in part.attrs["warnings"][-1]
 
 
 def test_an_estimate_from_what_a_judge_returned_counts_its_crashed_runs(tmp_path):
@@ -130,8 +130,14 @@ def test_an_estimate_from_what_a_judge_returned_counts_its_crashed_runs(tmp_path
     (tmp_path / "run.json").write_text(json.dumps({"source": source, "selection": {}}))
     judged.attrs = {"run": str(tmp_path), "judged": 40}
     labels = pd.DataFrame(judged.head(20).to_dict("list"))
-    assert arb.estimate(judged, labels).loc["a", "n"] == 50  # and 10 crashed
-    assert arb.estimate(judged.head(30), labels).loc["a", "n"] == 30  # of a part, it is not known
+    whole, part = (arb.estimate(verdicts, labels) for verdicts in (judged, judged.head(30)))
+    assert whole.loc["a", "n"] == 50  # and 10 crashed
+    assert part.loc["a", "n"] == 30  # of a part, it is not known
+    told = [
+        any("crashed runs are not counted" in each for each in table.attrs["warnings"])
+        for table in (whole, part, arb.estimate([judged, judged.head(30)], labels))
+    ]
+    assert told == [False, True, False]  # the last one has all runs
 
 
 def test_an_estimate_finds_crashed_runs_in_the_source_as_the_command_does(tmp_path, monkeypatch):

@@ -293,6 +293,24 @@ def test_options_that_contradict_an_existing_draw_are_refused(run, tmp_path, fir
     assert run(*call, "12", *first).exit_code == 0  # the same options contradict nothing
 
 
+@pytest.mark.parametrize("version", ["this", "an earlier one"])
+def test_a_stratified_draw_with_too_few_labels_for_strata_is_repeated_and_gets_strata(run, tmp_path, version):
+    rows = [f"own/a/{number},{'yes' if number % 2 else 'no'}\n" for number in range(20)]
+    (tmp_path / "half.csv").write_text("trajectory_id,success\n" + "".join(rows))
+    call = ("annotation-template", "--verdicts", "half.csv", "--out", "open.csv", "--for-estimate")
+    assert run(*call, "5", "--stratified").exit_code == 0
+    record = tmp_path / "open.draw.json"
+    written = json.loads(record.read_text())
+    assert written.pop("stratified") and [each["verdicts"] for each in written["strata"]] == [None]
+    if version == "an earlier one":
+        record.write_text(json.dumps(written))
+    assert "0 of them new" in run(*call, "5", "--stratified").stdout
+    # Two strata need 2 x 5 labels, so 12 labels are 6 in each half.
+    assert "12 runs of 1 agent, 7 of them new" in run(*call, "12").stdout
+    strata = json.loads(record.read_text())["strata"]
+    assert [(each["n"], len(each["drawn"])) for each in strata] == [(10, 6), (10, 6)]
+
+
 def test_the_same_tasks_are_drawn_for_all_agents_unless_they_are_stratified(run, tmp_path):
     call = ("annotation-template", "--verdicts", "right.jsonl", "--for-estimate", "12", "--out")
     run(*call, "tasks.csv")
@@ -440,6 +458,24 @@ def test_a_plan_asks_for_no_labels_of_crashed_runs(run, logs):
     assert [(row["n"], row["labels_only"]) for row in rows] == [(20, 20), (20, 15)]
 
 
+def test_a_plan_asks_for_labels_of_crashed_runs_that_were_judged(run, logs):
+    crashed = [f"t/m_temperature=0.7/{number}" for number in range(8)]
+    source = {"crashed": crashed, "files": {"found": 3, "read": 2}}
+    Path("run.json").write_text(json.dumps({"source": source, "selection": {}}))
+    done = run(*OF_LOGS[:3], "--plan", "--half-width", "1", "--json")
+    # 15 runs have a verdict, 3 of them crashed; 5 others crashed: 20 runs, of which 15 need a label.
+    warm = json.loads(done.stdout)["agents"][1]
+    assert (warm["n"], warm["labels_only"]) == (20, 15)
+
+
+def test_crashed_runs_count_for_the_one_agent_if_the_ids_of_verdicts_name_none(run, logs):
+    Path("verdicts.csv").write_text("trajectory_id,success\n" + "".join(f"{n},yes\n" for n in range(15)))
+    plan = ("estimate", "--verdicts", "verdicts.csv", "--source", "logs", "--plan", "--half-width", "1")
+    (row,) = json.loads(run(*plan, "--json").stdout)["agents"]
+    # 15 runs with a verdict and 5 crashed ones, which need no label
+    assert (row["agent"], row["n"], row["labels_only"]) == ("all runs", 20, 15)
+
+
 def test_crashed_runs_are_known_from_the_run_json_of_a_judge_that_saw_all_runs(run, logs):
     source = {"crashed": [f"t/m_temperature=0.7/{n}" for n in range(5)], "files": {"found": 3, "read": 2}}
     for selection, n in (({}, 20), ({"limit": 35}, 15), ({"agent": ["m_temperature=0"]}, 15)):
@@ -447,7 +483,7 @@ def test_crashed_runs_are_known_from_the_run_json_of_a_judge_that_saw_all_runs(r
         done = run(*OF_LOGS, "--json")
         assert json.loads(done.stdout)["agents"][1]["n"] == n
         assert "files: 3 found = 2 read + 1 named" in done.stderr
-        assert ("a judge saw only some of the runs" in done.stderr) == ("limit" in selection)
+        assert ("verdicts cover only some runs" in done.stderr) == ("limit" in selection)
     Path("run.json").write_text(json.dumps({"source": source, "selection": {"shard": "1/2"}}))
     done = run(*OF_LOGS, "--source", "logs", "--json")
     assert json.loads(done.stdout)["agents"][1]["n"] == 15

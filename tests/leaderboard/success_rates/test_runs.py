@@ -131,6 +131,27 @@ def test_a_second_column_of_verdicts_is_refused():
     assert finding.message == "has several columns of verdicts: success, Verdict. Keep one of them."
 
 
+@pytest.mark.parametrize(
+    ("read", "columns", "kind"),
+    [
+        (read_outcome_labels, "human,label", "labels"),
+        (read_outcome_labels, "Success,human", "labels"),
+        (read_outcome_verdicts, "prediction,verdict", "verdicts"),
+    ],
+)
+def test_two_usual_columns_are_refused_if_none_is_the_outcome_too(read, columns, kind):
+    table, (finding,) = read(f"trajectory_id,{columns}\na/b/1,yes,no\n".encode(), ReadingLimits())
+    assert (table, finding.code) == (None, f"several_{kind}")
+    listed = columns.replace(",", ", ")
+    assert finding.message == f"has several columns of {kind}: {listed}. Keep one of them."
+
+
+def test_a_score_next_to_verdicts_under_a_usual_name_is_no_second_column_of_verdicts():
+    text = b"trajectory_id,score,verdict,answer\na/b/1,1,no,Oslo\n"
+    table, findings = read_outcome_verdicts(text, ReadingLimits())
+    assert (findings, table.targets["success"].tolist()) == ([], [0])
+
+
 def test_scores_and_texts_next_to_verdicts_are_no_second_column_of_verdicts():
     text = b"trajectory_id,success,score,answer,reward\na/b/1,yes,1,Oslo,0.5\na/b/2,no,0,no,1\n"
     table, findings = read_outcome_verdicts(text, ReadingLimits())

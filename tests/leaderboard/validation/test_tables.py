@@ -251,6 +251,23 @@ def test_rows_with_an_empty_id_are_refused_instead_of_joined():
     assert "v.csv, column id: 2 empty cells (row 3, 4)" in found and "several rows" not in found
 
 
+@pytest.mark.parametrize("word", ["None", "nan", "<NA>"])
+def test_a_word_for_nothing_is_a_value_of_ids_and_groups(word):
+    text = f"id,label,verdict,task\n{word},yes,yes,{word}\nb,no,no,t\n"
+    found = read_one(table(text), Columns(ids=("id",), group="task"))
+    assert found.ids == (word, "b") and sorted(found.groups.tolist()) == [0, 1]
+    twice = table(f"id,label,verdict\n{word},yes,yes\n{word},no,no\n")
+    assert f"1 id with several rows, such as {word}" in problem(read_one, twice, Columns(ids=("id",)))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, " "])
+def test_a_missing_value_is_an_empty_cell(missing):
+    rows = [("yes", "yes", "t"), ("no", "no", missing)]
+    frame = pd.DataFrame(rows, columns=["label", "verdict", "task"], dtype=object)
+    found = problem(read_one, NamedTable("t", frame), Columns(group="task"))
+    assert "t, column task: 1 empty cell (row 2)" in found
+
+
 def test_rows_without_a_group_are_refused_unless_they_have_no_label():
     text = "label,verdict,task\nyes,yes,t1\n,no,\nno,no,t2\n"
     assert read_one(table(text), Columns(group="task")).groups.tolist() == [0, 1]
