@@ -114,7 +114,7 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     primary = {each.trajectory_id: each for each in labels if each.is_primary and each.level == "run"}
     parts = [
         PartTask(Path(), source, trajectory, files, primary.get(trajectory.trajectory_id), None, is_judgments)
-        for trajectory, files in group_files(suite, source, listing, BuildReport(suite.name)).items()
+        for trajectory, files in group_files(suite, listing, BuildReport(suite.name)).items()
     ]
     parts.sort(key=lambda part: part.published_id)
     for part in parts:

@@ -28,14 +28,14 @@ from dataset_script.build.parts import (
     make_part,
     named_trajectories,
 )
-from dataset_script.build.report import BuildReport, finding
+from dataset_script.build.report import BuildReport, finding, listing_findings
 from dataset_script.build.rows import annotation_row, task_row
 from dataset_script.build.workers import Workers
 from dataset_script.by_id import write_index
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources import open_source
-from dataset_script.sources.base import SourceListing, TrajectorySource
+from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource
 from dataset_script.sources.published import MANIFEST, Shard
 from dataset_script.tasks import Task, load_tasks
 
@@ -45,7 +45,7 @@ class BuildOptions:
     """The options of a build.
 
     Attributes:
-        strict: Write no dataset if any file has to be left out.
+        strict: Write no dataset if any file is left out, or any trajectory of the suite is missing.
         also_allowed: Additional classes that AgentLab's pickles may contain (see `open_source`).
         for_judges: Leave out rewards and published judgments, because judges must not see them.
         allow_missing: Ids of trajectories that are in the suite but may be missing from the source.
@@ -114,7 +114,7 @@ class _Build:
 
     def run(self, listing: SourceListing) -> BuildReport:
         report = BuildReport(self.suite.name)
-        files = group_files(self.suite, self.source, listing, report)
+        files = self._group_files(listing, report)
         allowed = named_trajectories(self.suite, self.options.allow_missing)
         for trajectory in self.suite.trajectories:
             if trajectory in files:
@@ -140,13 +140,22 @@ class _Build:
         report.notes += [finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
         judgments = []
         if not options.for_judges:
-            files = group_files(self.suite, self.source, self.source.list_judgments(), report)
+            files = self._group_files(self.source.list_judgments(), report)
             tasks = [task_of(*each, is_judgments=True) for each in files.items()]
             judgments = self._make_parts(tasks, report)
         report.count_files(self.source, listing)
         if parts:
             self._write_all(parts, judgments, report)
         return report
+
+    def _group_files(
+        self, listing: SourceListing, report: BuildReport
+    ) -> dict[Trajectory, tuple[SourceFile, ...]]:
+        """Return the files of each trajectory of the suite. Add findings on all others to ``report``."""
+        left_out, notes = listing_findings(self.source, listing)
+        report.left_out += left_out
+        report.notes += notes
+        return group_files(self.suite, listing, report)
 
     def _make_parts(self, tasks: Sequence[PartTask], report: BuildReport) -> list[tuple[Trajectory, Part]]:
         """Make the parts and return those with rows, by published id. Add all findings to ``report``."""

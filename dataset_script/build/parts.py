@@ -23,7 +23,7 @@ from arb.core.suites.targets import Target
 from arb.core.trajectory import Recording
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
-from dataset_script.build.report import BuildReport, finding, listing_findings
+from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import RecordedJudgment, SourceFile, SourceListing, TrajectorySource
@@ -60,15 +60,12 @@ def named_trajectories(suite: Suite, ids: Iterable[str]) -> tuple[Trajectory, ..
 
 
 def group_files(
-    suite: Suite, source: TrajectorySource, listing: SourceListing, report: BuildReport
+    suite: Suite, listing: SourceListing, report: BuildReport
 ) -> dict[Trajectory, tuple[SourceFile, ...]]:
     """Return the files of each trajectory of the suite. Files that spell the id as the suite does come first.
 
-    Files of the source that belong to no trajectory are added to the findings in ``report``.
+    Files with runs that are not in the suite are added to the findings in ``report``.
     """
-    left_out, notes = listing_findings(source, listing)
-    report.left_out += left_out
-    report.notes += notes
     found: dict[Trajectory, list[SourceFile]] = {}
     for file in listing.files:
         trajectory = suite.find(file.trajectory_id)

@@ -33,8 +33,9 @@ from dataset_script.sources.published import MANIFEST, OBSERVED, PublishedDatase
 TEXT_SHARD_BYTES: Final = 8_000_000
 """The size limit of a text shard. It is small because streaming reads a whole shard for the first row.
 
-A text shard is a single row group. With several, a process that ended after streaming one row aborted in
-pyarrow 26.0.1 (5 of 30 times; with one row group, 0 of 40 times). `verify` allows twice this size.
+A text shard is a single row group, because a process that ends after streaming one row then rarely aborts
+in pyarrow 26.0.1: 0 of 40 times, against 5 of 30 with several row groups. On a busy machine it may still
+abort; see docs/data.md. `verify` allows twice this size.
 """
 
 IMAGE_SHARD_BYTES: Final = 200_000_000

@@ -304,7 +304,7 @@ class TrajectorySource:
 
     @property
     def root(self) -> Path:
-        """The folder that contains all pictures, and that links must not leave."""
+        """The folder that names start from and that has all pictures. Links must not leave it."""
         return self.folder.parent if self.folder.is_file() else self.folder
 
     def name_of(self, path: Path) -> str:

@@ -16,6 +16,9 @@ from dataset_script.sources.values import text_of_literal
 MOST_JSON_BYTES: Final = 1_000_000_000
 """The size limit of JSON files. It is needed because the whole file is read into memory."""
 
+MOST_CHECKED_BYTES: Final = 20_000_000
+"""The size limit of JSON files that are parsed only to say what is wrong with them."""
+
 LINES: Final = frozenset({".jsonl", ".ndjson"})
 """The file name endings of JSON Lines files."""
 
@@ -191,9 +194,10 @@ def read_json_object(path: Path) -> Mapping[str, Any]:
 
 
 def json_fault(path: Path) -> str:
-    """Return why a file is not valid JSON, with the position; empty if it is valid or unreadable."""
+    """Return why a file is not valid JSON, with the position; empty if it is valid, unreadable or large."""
     try:
-        read_json_object(path)
+        if path.is_file() and path.stat().st_size <= MOST_CHECKED_BYTES:
+            read_json_object(path)
     except UnusableFileError as problem:
         return f"is not valid JSON: {problem}" if problem.code == "not_json" else ""
     return ""

@@ -59,7 +59,7 @@ class ReleasedSource(TrajectorySource):
         return any((place / "cleaned").is_dir() for place in (folder, folder / "trajectories"))
 
     @property
-    def root(self) -> Path:
+    def layout_root(self) -> Path:
         """The folder that contains ``cleaned/``. Raises SourceError if it is missing."""
         for place in (self.folder, self.folder / "trajectories"):
             if (place / "cleaned").is_dir():
@@ -74,8 +74,8 @@ class ReleasedSource(TrajectorySource):
         listing = self._list("cleaned")
         if not listing.files:
             problem = "contains no <benchmark>/<agent>/<experiment>/<task_id>.json"
-            raise no_runs(self.root / "cleaned", problem, listing.links_out)
-        has_screenshots = (self.root / "screenshots").is_dir()
+            raise no_runs(self.layout_root / "cleaned", problem, listing.links_out)
+        has_screenshots = (self.layout_root / "screenshots").is_dir()
         notes = () if has_screenshots else (Note("no_screenshots", "the source has no screenshots/"),)
         return SourceListing(listing.files, listing.others, notes, listing.links_out)
 
@@ -94,7 +94,7 @@ class ReleasedSource(TrajectorySource):
         for name, (inside, outside) in names.items():
             if inside not in (None, outside):
                 notes.append(Note("other_names", f"{name} {inside[:80]!r}"))
-        screenshots = self.root / "screenshots"
+        screenshots = self.layout_root / "screenshots"
         folder = _folder_of(screenshots, place)
         steps = tuple(
             _step(step, _screenshot(step, self.folder, screenshots, folder), notes) for step in content.steps
@@ -120,11 +120,11 @@ class ReleasedSource(TrajectorySource):
             place = TrajectoryId.parse(file.trajectory_id)
         except ValueError:  # reported when it is read
             return (file.path,)
-        return file.path, *files_in(_folder_of(self.root / "screenshots", place))
+        return file.path, *files_in(_folder_of(self.layout_root / "screenshots", place))
 
     def own_files(self) -> Iterable[Path]:
         """Return the judgments, which `list_judgments` lists, and the file that `fetch` wrote."""
-        return self.folder / "fetched.json", *files_in(self.root / "judgments", whole=True)
+        return self.folder / "fetched.json", *files_in(self.layout_root / "judgments", whole=True)
 
     def origin(self) -> dict[str, str]:
         """Return the repository and commit that `fetch` recorded in the folder, or an empty dict."""
@@ -136,7 +136,7 @@ class ReleasedSource(TrajectorySource):
 
     def list_judgments(self) -> SourceListing:
         """List the judgment files by name. The listing is empty if the source has none."""
-        if not (self.root / "judgments").is_dir():
+        if not (self.layout_root / "judgments").is_dir():
             return SourceListing((), ())
         listing = self._list("judgments")
         return SourceListing(listing.files, listing.others)  # the listing of the runs has the links
@@ -148,7 +148,7 @@ class ReleasedSource(TrajectorySource):
     def _list(self, part: str) -> SourceListing:
         """List the files in ``cleaned/`` or ``judgments/``, except those behind links out of the source."""
         links = find_links_out(self.folder)
-        root = self.root / part
+        root = self.layout_root / part
         files, others = [], []
         for folder, folders, names in os.walk(root, followlinks=True):
             if is_behind(Path(folder), links):
@@ -170,10 +170,6 @@ class ReleasedSource(TrajectorySource):
         files.sort(key=lambda file: PurePosixPath(file.name).parts)
         others.sort(key=lambda name: PurePosixPath(name).parts)
         return SourceListing(tuple(files), tuple(others), links_out=link_names(links, self.folder))
-
-    def name_of(self, path: Path) -> str:
-        """Return the path inside ``folder``, which may be above ``root``."""
-        return path.relative_to(self.folder).as_posix()
 
 
 _DEPTH: Final = 4

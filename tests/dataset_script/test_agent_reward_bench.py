@@ -13,6 +13,7 @@ import pytest
 
 from dataset_script import sample
 from dataset_script.agent_reward_bench import AgentRewardBench
+from dataset_script.build import report
 from dataset_script.build.build import build
 from dataset_script.schema import CONFIGURATIONS, features
 
@@ -103,6 +104,16 @@ def test_a_bad_file_is_named_in_the_log_and_the_next_is_taken(source, make, capl
         builder.download_and_prepare()
     assert builder.as_dataset()["dev"].num_rows == 1
     assert "left out: cleaned/shop/GenericAgent-a/run-1/shop.1.json: not_json" in caplog.text
+
+
+def test_json_files_that_are_no_runs_are_not_parsed_because_nothing_reports_them(source, make, monkeypatch):
+    source.put(DEV_1)
+    (source.path / "cleaned" / "stray.json").write_text("{")
+    parsed = []
+    monkeypatch.setattr(report, "json_fault", parsed.append)
+    builder = make("trajectories", source.path)
+    builder.download_and_prepare()
+    assert (builder.as_dataset()["dev"].num_rows, parsed) == (1, [])
 
 
 IN_TWO_PROCESSES = """

@@ -109,6 +109,14 @@ def test_a_json_file_that_no_reader_took_is_reported_with_the_place_where_its_js
     assert "  list.json\n" in done.stdout
 
 
+def test_a_json_file_that_no_reader_took_is_not_parsed_if_it_is_larger_than_20_mb(tmp_path):
+    (tmp_path / "run.eval").write_bytes(next((LOGS / "trouble").glob("*.eval")).read_bytes())
+    (tmp_path / "20.json").write_text('{"' + "x" * 19_999_998)
+    (tmp_path / "more.json").write_text('{"' + "x" * 19_999_999)
+    printed = run(tmp_path).stdout
+    assert "  20.json: is not valid JSON: " in printed and "  more.json\n" in printed
+
+
 @pytest.mark.parametrize("content", [{}, {"nothing.txt": "x"}, {"cut.eval": "PK"}])
 def test_nothing_that_can_be_read_is_exit_code_2(tmp_path, content):
     for name, text in content.items():

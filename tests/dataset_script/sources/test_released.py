@@ -2,11 +2,12 @@ import json
 
 import pytest
 
+from dataset_script.build.report import listing_findings
 from dataset_script.sources import open_source
 from dataset_script.sources.problems import Note, SourceError
 from dataset_script.sources.published import PublishedSource
 from dataset_script.sources.released import ReleasedSource
-from tests.support.released_layout import cleaned
+from tests.support.released_layout import SourceFolder, cleaned
 from tests.support.released_layout import step as make_step
 
 DEV_1 = "shop/GenericAgent-a/shop.1"
@@ -129,3 +130,21 @@ def test_a_folder_is_recognised_by_what_is_in_it(full_source, tmp_path):
         open_source(full_source.path / "cleaned")
     with pytest.raises(SourceError, match="absent: this path does not exist; check its spelling"):
         open_source(tmp_path / "absent")
+
+
+def test_names_in_a_source_with_its_layout_in_trajectories_lead_to_their_files(tmp_path):
+    outside = tmp_path / "outside.json"
+    outside.write_text("{}")
+    source = SourceFolder(tmp_path / "source", "trajectories/cleaned")
+    run = source.put(DEV_1)
+    run.with_name("shop.2.json").symlink_to(outside)
+    (source.path / "trajectories" / "cleaned" / "cut.json").write_text("[1,")
+    opened = ReleasedSource(source.path)
+    listing = opened.list_all()
+    assert [(each.code, each.file, each.message) for each in listing_findings(opened, listing)[0]] == [
+        ("link_out", "trajectories/cleaned/shop/GenericAgent-a/run-1/shop.2.json", ""),
+        ("misplaced", "trajectories/cleaned/cut.json",
+         "is not valid JSON: Expecting value: line 1 column 4 (char 3)"),
+    ]  # fmt: skip
+    counts = opened.count_files(listing, ())
+    assert (counts.found, counts.read) == (3, 1)  # the run; the link and the cut file are not read
