@@ -71,7 +71,9 @@ def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str
         ended.set()
         sampler.join()
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command, output)
+        failed = subprocess.CalledProcessError(process.returncode, command, output)
+        failed.add_note(output)  # a traceback shows it
+        raise failed
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Watched(
         seconds,
